@@ -4,17 +4,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
 from models.sql import read_clock
-from models.store import measures, presence, ticks
-from models.store.scope import WHOLE_INSTALLATION
+from models.store import measures
 from runtime.database import reading
 from runtime.postgresql import IDLE_TRANSACTION_TIMEOUT_S
 from views.installation import Installation
-from views.verdict import verdict_in
+from views.verdict import Seen, look
 
 # Stands for the small apps, queues and steps beyond those that have series of their own.
 OTHER = "(other)"
@@ -43,7 +42,7 @@ GAUGES = (
     Gauge("database_up", (), "1 if the database answered this scrape, else 0."),
     Gauge("last_tick_age_seconds", (), "Time since the last tick ended."),
     Gauge("last_tick_duration_seconds", (), "How long the last tick took."),
-    Gauge("daemon_up", (), "1 if a daemon ended a tick within the last two, else 0."),
+    Gauge("daemon_up", (), "1 if a daemon ended a tick within the last two and runs, else 0."),
     Gauge("broker_up", (), "1 if the last tick could send, 0 if the broker was unavailable."),
     Gauge("clock_skew_seconds", (), "Largest skew of a machine's clock from the database's."),
     Gauge("workers", ("queue",), "Live workers that consume a queue."),
@@ -91,20 +90,12 @@ class Samples:
 
 def quick_samples(installation: Installation) -> Samples:
     """Return what changes from second to second."""
-    found = Samples()
+    found, settings = Samples(), installation.settings
     with _bounded(installation) as (connection, now, apps):
-        _add_daemon(connection, found, installation, now)
-        _add_workers(connection, found, installation)
-        _add_findings(connection, found, installation)
+        _add_seen(found, look(connection, settings))
         _add_operations(connection, found, apps, now)
-        settings = installation.settings
-        for row in measures.overdue(connection, settings.alert.overdue):
-            found.add("operations_overdue", row.times, apps.get(row.small_app_id, OTHER))
-        found.add("leases_expired", measures.leases_expired(connection, settings.worker.lease))
-        found.add("actions_due", measures.due(connection, MOST_DUE))
-        found.add("backfills_active", measures.backfills_active(connection))
-        for row in measures.notices_owed(connection):
-            found.add("notices_owed", row.times, apps.get(row.small_app_id, OTHER))
+        queries = measures.quick(settings.alert.overdue, settings.worker.lease, MOST_DUE)
+        _add_all(connection, found, queries, apps, now)
     return found
 
 
@@ -112,17 +103,7 @@ def slow_samples(installation: Installation) -> Samples:
     """Return what costs more to count, and changes from minute to minute."""
     found = Samples()
     with _bounded(installation) as (connection, now, apps):
-        for row in measures.actions_by_app(connection):
-            found.add("actions", row.times, apps.get(row.small_app_id, OTHER), row.kind)
-        for row in measures.alerts_open(connection):
-            app = apps.get(row.small_app_id, OTHER)
-            for reason in ("failing", "overdue"):
-                found.add("alerts_open", getattr(row, reason), app, reason)
-        for row in measures.data_ages(connection):
-            for name, at in (("refresh", row.refreshed_at), ("publish", row.published_at)):
-                if at is not None:
-                    app = apps.get(row.small_app_id, OTHER)
-                    found.most(f"data_{name}_age_seconds", _age_s(now, at), app)
+        _add_all(connection, found, measures.slow(), apps, now)
         found.add("database_size_bytes", measures.database_bytes(connection))
     return found
 
@@ -174,35 +155,42 @@ def _age_s(now: datetime, at: datetime) -> float:
     return max(0.0, (now - at).total_seconds())
 
 
-def _add_findings(connection: sa.Connection, found: Samples, installation: Installation) -> None:
-    verdict = verdict_in(connection, installation.settings, WHOLE_INSTALLATION)
-    severity = {one.kind.value: one.severity.value for one in reversed(verdict.findings)}
-    for kind, count in verdict.counts.items():
-        found.add("findings", count, kind, severity[kind])
-
-
-def _add_daemon(
-    connection: sa.Connection, found: Samples, installation: Installation, now: datetime
+def _add_all(
+    connection: sa.Connection,
+    found: Samples,
+    queries: Mapping[str, measures.Query],
+    apps: AppLabels,
+    now: datetime,
 ) -> None:
-    within = 2 * installation.settings.scheduler.tick
-    found.add("daemon_up", ticks.has_ticked(connection, "", within))
-    last = ticks.last(connection)
-    if last is None:
-        return
-    found.add("last_tick_age_seconds", _age_s(now, last["finished_at"]))
-    found.add("last_tick_duration_seconds", (last["duration_ms"] or 0.0) / 1000)
-    found.add("broker_up", "broker_error" not in last["report"])
-    found.most("clock_skew_seconds", abs(last["report"].get("clock_skew_s", 0.0)))
+    """Add what queries of gauges find: labels, the first one a small app, then a value."""
+    labels: list[Any]
+    for name, query in queries.items():
+        for *labels, value in connection.execute(query):
+            its_own = [apps.get(app, OTHER) for app in labels[:1]] + labels[1:]
+            if isinstance(value, datetime):
+                found.most(name, _age_s(now, value), *its_own)
+            elif value is not None:
+                found.add(name, value, *its_own)
 
 
-def _add_workers(connection: sa.Connection, found: Samples, installation: Installation) -> None:
-    live = presence.live_workers(connection, installation.settings.worker.lease)
+def _add_seen(found: Samples, seen: Seen) -> None:
+    """Add what a look for the verdict found: the daemon, the workers and the findings."""
+    daemon, live = seen.daemon, seen.facts.readers.live
+    found.add("daemon_up", daemon is not None and daemon.is_ticking)
+    if daemon is not None:
+        found.add("last_tick_age_seconds", _age_s(seen.now, daemon.last_tick_at))
+        found.add("last_tick_duration_seconds", daemon.tick_s)
+        found.add("broker_up", "broker_error" not in daemon.report)
+        found.most("clock_skew_seconds", abs(daemon.clock_skew_s))
     queues = [(row, queue.strip()) for row in live for queue in row["queues"].split(",")]
     shown = _shown(queue for _, queue in queues)
     for row, queue in queues:
         found.add("workers", 1, shown[queue])
         found.add("worker_slots", row["slots"] or 0, shown[queue])
         found.most("clock_skew_seconds", abs(row["skew_s"] or 0.0))
+    severity = {one.kind.value: one.severity.value for one in reversed(seen.verdict.findings)}
+    for kind, count in seen.verdict.counts.items():
+        found.add("findings", count, kind, severity[kind])
 
 
 def _add_operations(

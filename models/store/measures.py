@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.operation import OUTCOMES
-from models.sql import database_now, stands_in
+from models.sql import database_now
 from models.store.conditions import (
     IS_ACTIVE_BACKFILL,
     IS_EXPECTED,
@@ -19,6 +19,7 @@ from models.store.conditions import (
     IS_RUNNING,
     IS_UNSTARTED,
     NOT_DELETED,
+    state_of,
 )
 from models.tables import (
     action_cursor,
@@ -34,6 +35,7 @@ from models.tables import (
 )
 
 Rows = Sequence[Any]
+Query = sa.Select[Any] | sa.CompoundSelect[Any]
 _COUNT = sa.func.count()
 _TIMES = _COUNT.label("times")
 
@@ -65,9 +67,7 @@ def ended(connection: sa.Connection, since: datetime, until: datetime) -> EndRes
         *("queue", "cause", "attempt", "occurrence_at", "recorded_at"),
         *("first_started_at", "started_at", "finished_at", "steps"),
     )
-    has_run = sa.and_(
-        stands_in(operations.c.state, OUTCOMES), operations.c.first_started_at.is_not(None)
-    )
+    has_run = operations.c.state.in_(OUTCOMES) & operations.c.first_started_at.is_not(None)
     app = actions.c.small_app_id
     queries = (
         _by_state(operations).where(has_ended),
@@ -99,11 +99,11 @@ def app_names(connection: sa.Connection) -> dict[int, str]:
 
 
 def operations_now(connection: sa.Connection) -> Rows:
-    """Return app, queue, state and count of what waits or runs.
+    """Return app, queue, task, state and count of what waits or runs.
 
     `oldest_at` is when the oldest was recorded, `beaten_at` the oldest heartbeat.
     """
-    grouped = (operations.c.small_app_id, operations.c.queue, operations.c.state)
+    grouped = (operations.c.small_app_id, operations.c.queue, operations.c.task, operations.c.state)
     shown = (
         *grouped,
         _TIMES,
@@ -117,75 +117,59 @@ def operations_now(connection: sa.Connection) -> Rows:
     return connection.execute(sa.union_all(*parts)).all()
 
 
-def overdue(connection: sa.Connection, late: timedelta) -> Rows:
-    """Return app and count of operations that a tick recorded `late` ago and no worker started."""
-    query = sa.select(operations.c.small_app_id, _TIMES).where(
-        IS_EXPECTED, operations.c.recorded_at < database_now(-late)
-    )
-    return connection.execute(query.group_by(operations.c.small_app_id)).all()
+def quick(late: timedelta, lease: timedelta, most_due: int) -> dict[str, Query]:
+    """Return the query of each gauge that changes from second to second: labels, then the value."""
+    is_overdue = IS_EXPECTED & (operations.c.recorded_at < database_now(-late))
+    is_silent = IS_RUNNING & (operations.c.heartbeat_at < database_now(-lease))
+    is_due = action_cursor.c.next_occurrence_at <= database_now()
+    due = sa.select(action_cursor.c.action_uid).where(is_due).limit(most_due).subquery()
+    return {
+        "operations_overdue": _by_app(operations, is_overdue),
+        "notices_owed": _by_app(notices, IS_OWED),
+        "leases_expired": sa.select(_COUNT).where(is_silent),
+        "actions_due": sa.select(_COUNT).select_from(due),
+        "backfills_active": sa.select(_COUNT).where(IS_ACTIVE_BACKFILL),
+    }
 
 
-def leases_expired(connection: sa.Connection, lease: timedelta) -> int:
-    """Return how many running operations have been silent for longer than a lease."""
-    silent = operations.c.heartbeat_at < database_now(-lease)
-    return _number(connection, sa.select(_COUNT).where(IS_RUNNING, silent))
+def slow() -> dict[str, Query]:
+    """Return the query of each gauge that changes from minute to minute: labels, then the value.
 
-
-def due(connection: sa.Connection, most: int) -> int:
-    """Return how many actions the next tick decides, at most `most`."""
-    past = action_cursor.c.next_occurrence_at <= database_now()
-    rows = sa.select(action_cursor.c.action_uid).where(past).limit(most).subquery()
-    return _number(connection, sa.select(_COUNT).select_from(rows))
-
-
-def notices_owed(connection: sa.Connection) -> Rows:
-    """Return app and count of the hooks and alerts that are to be delivered."""
-    query = sa.select(notices.c.small_app_id, _TIMES)
-    return connection.execute(query.where(IS_OWED).group_by(notices.c.small_app_id)).all()
-
-
-def backfills_active(connection: sa.Connection) -> int:
-    """Return how many backfills are in progress."""
-    return _number(connection, sa.select(_COUNT).where(IS_ACTIVE_BACKFILL))
-
-
-def actions_by_app(connection: sa.Connection) -> Rows:
-    """Return app, whether active and not quarantined, and count of actions."""
+    An instant is the beginning of an age.
+    """
     kind = sa.case(
         (actions.c.set_aside.is_not(None), "quarantined"),
         (actions.c.active, "active"),
         else_="paused",
     ).label("kind")
-    query = sa.select(actions.c.small_app_id, kind, _TIMES)
-    grouped = query.where(NOT_DELETED).group_by(actions.c.small_app_id, kind)
-    return connection.execute(grouped).all()
+    by_kind = sa.select(actions.c.small_app_id, kind, _COUNT).where(NOT_DELETED)
+    alerts = {"failing": action_state.c.alerted_at, "overdue": action_state.c.overdue_alerted_at}
+    return {
+        "actions": by_kind.group_by(actions.c.small_app_id, kind),
+        "alerts_open": sa.union_all(*(_alerts(*one) for one in alerts.items())),
+        "data_refresh_age_seconds": _oldest(domains.c.refreshed_at),
+        "data_publish_age_seconds": _oldest(domains.c.published_at),
+    }
 
 
-def alerts_open(connection: sa.Connection) -> Rows:
-    """Return app, count of actions with an alert on failures, and with one on what is overdue."""
-    failing, late = action_state.c.alerted_at, action_state.c.overdue_alerted_at
-    query = (
-        sa.select(
-            actions.c.small_app_id,
-            sa.func.count(failing).label("failing"),
-            sa.func.count(late).label("overdue"),
-        )
-        .join(actions, actions.c.uid == action_state.c.action_uid)
-        .where(failing.is_not(None) | late.is_not(None), NOT_DELETED)
-        .where(action_state.c.subject == "")
+def _by_app(table: sa.Table, stands: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    app = table.c.small_app_id
+    return sa.select(app, _COUNT).where(stands).group_by(app)
+
+
+def _alerts(reason: str, since: sa.Column[Any]) -> sa.Select[Any]:
+    app = actions.c.small_app_id
+    query = sa.select(app, sa.literal(reason), _COUNT).where(since.is_not(None), NOT_DELETED)
+    its_state = state_of(actions.c.uid)
+    return query.select_from(action_state.join(actions, its_state)).group_by(app)
+
+
+def _oldest(at: sa.Column[Any]) -> sa.Select[Any]:
+    """Return each live app's oldest instant of its domains."""
+    query = sa.select(domains.c.small_app_id, sa.func.min(at)).join(
+        small_apps, small_apps.c.id == domains.c.small_app_id
     )
-    return connection.execute(query.group_by(actions.c.small_app_id)).all()
-
-
-def data_ages(connection: sa.Connection) -> Rows:
-    """Return each app's oldest refresh and publish of its domains."""
-    query = sa.select(
-        domains.c.small_app_id,
-        sa.func.min(domains.c.refreshed_at).label("refreshed_at"),
-        sa.func.min(domains.c.published_at).label("published_at"),
-    ).join(small_apps, small_apps.c.id == domains.c.small_app_id)
-    live = query.where(small_apps.c.deleted_at.is_(None))
-    return connection.execute(live.group_by(domains.c.small_app_id)).all()
+    return query.where(small_apps.c.deleted_at.is_(None)).group_by(domains.c.small_app_id)
 
 
 def database_bytes(connection: sa.Connection) -> int:

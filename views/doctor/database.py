@@ -2,18 +2,16 @@
 
 import re
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import sqlalchemy as sa
 
-from broker.names import DEFAULT, QUICK
+from broker.names import QUICK
 from cron import tz_release
 from models.carriers import OURS
-from models.celery_task import HANDED_OVER
 from models.column_types import StorableText
-from models.job import listed_queue
-from models.store import actions, facts, measures, presence
+from models.store import actions, facts
 from models.store.clocks import read_both
 from models.store.facts import TZ_RELEASE
 from models.store.schema import (
@@ -23,25 +21,21 @@ from models.store.schema import (
     encoding_of,
     refuse_unreleased,
 )
-from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_cursor, installation
 from models.tables import actions as table
 from runtime.config import Settings
 from runtime.database import READ_ONLY, is_made, is_refusal, reason_of
 from runtime.skew import MAX_SKEW_S
-from views.daemon import daemon_in
 from views.doctor.allowed import check_allowed
 from views.doctor.celery import check_tasks
 from views.doctor.references import references_in, unresolved, unresolved_settings
 from views.doctor.report import Checked, fault, ok, warning
-from views.verdict import Kind, Severity, Verdict, verdict_in
+from views.verdict import Kind, Seen, Severity, Verdict, look
 from views.verdict.finding import OF_ACTIONS
 from views.verdict.installation import how_to_read
 
 SYSTEM_TZ = Path("/usr/share/zoneinfo/tzdata.zi")
 HOOKS = '"hooks":{'
-_JOB = '"job":{'
-_QUEUE = re.compile(r'"queue":"([^"]+)"')
 # What doctor calls the check that would find it.
 CHECKS = {
     Kind.NO_DAEMON: "daemon", Kind.OLDER_RELEASE: "time zones",
@@ -104,19 +98,18 @@ def _reachable(connection: sa.Connection) -> Iterator[Checked]:
 
 
 def _all_stored(connection: sa.Connection, settings: Settings) -> Iterator[Checked]:
-    now, skew_s = read_both(connection)
-    verdict = verdict_in(connection, settings, WHOLE_INSTALLATION)
-    yield from _judged(verdict)
-    yield from _clock(verdict, skew_s)
+    seen, (_, skew_s) = look(connection, settings), read_both(connection)
+    yield from _judged(seen.verdict)
+    yield from _clock(seen.verdict, skew_s)
     yield from _tz(connection)
-    yield from _daemon(connection, settings, now)
+    yield from _daemon(seen)
+    yield from _workers(seen)
     plans = _active_plans(connection)
-    yield from _workers(connection, settings, plans, verdict)
     yield from _hooks(settings, plans)
     yield from check_tasks(connection, settings, plans)
     yield from check_allowed(connection, settings)
     yield _retention(connection, settings)
-    yield from _actions(connection, verdict)
+    yield from _actions(connection, seen.verdict)
 
 
 def _judged(verdict: Verdict) -> Iterator[Checked]:
@@ -136,10 +129,10 @@ def _clock(verdict: Verdict, skew_s: float) -> Iterator[Checked]:
         yield ok("clock", f"this machine is {abs(skew_s):.1f} s off the database")
 
 
-def _daemon(connection: sa.Connection, settings: Settings, now: datetime) -> Iterator[Checked]:
-    daemon = daemon_in(connection, settings, now)
+def _daemon(seen: Seen) -> Iterator[Checked]:
+    daemon = seen.daemon
     if daemon is not None and daemon.is_ticking:
-        age_s = max(0.0, (now - daemon.last_tick_at).total_seconds())
+        age_s = max(0.0, (seen.now - daemon.last_tick_at).total_seconds())
         yield ok("daemon", f"{daemon.name} ticks, last {age_s:.0f} s ago")
 
 
@@ -190,32 +183,14 @@ def _active_plans(connection: sa.Connection) -> list[str]:
     return [*found, *connection.execute(on_events.limit(MOST_PLANS)).scalars()]
 
 
-def _workers(
-    connection: sa.Connection, settings: Settings, plans: list[str], verdict: Verdict
-) -> Iterator[Checked]:
-    """Yield a fault for each queue that will be needed and has no worker, though nothing waits."""
-    live = presence.live_workers(connection, settings.worker.lease)
-    of_ours = [row for row in live if row["follows"] is None]
-    listened = {queue for row in of_ours for queue in row["queues"].split(",")}
-    # The queues of the user's application are unknown unless its workers follow.
-    ours = [plan for plan in plans if HANDED_OVER not in plan]
-    used = {_listed(plan, found[1]) for plan in ours if (found := _QUEUE.search(plan))}
-    has_alerts = settings.alert.mail or settings.alert.webhook.get_secret_value()
-    if has_alerts or any(HOOKS in plan for plan in plans):
-        # It delivers notices.
-        used.add(QUICK)
-    if measures.backfills_active(connection):
-        used.add(DEFAULT)
-    for queue in sorted(used - listened):
-        yield fault(
-            "workers", f"no worker listens to queue {queue}", how_to_read(OURS.listed(queue))
-        )
-    if used <= listened and Kind.NO_WORKER not in verdict.counts:
-        yield ok("workers", f"{len(of_ours)} for {', '.join(sorted(listened)) or 'no queue'}")
-
-
-def _listed(plan: str, queue: str) -> str:
-    return listed_queue(queue) if _JOB in plan else queue
+def _workers(seen: Seen) -> Iterator[Checked]:
+    """Yield a fault without a live worker of ours; the verdict finds a queue that needs one."""
+    of_ours = [row for row in seen.facts.readers.live if row["follows"] is None]
+    if not of_ours:
+        yield fault("workers", "no worker is live", how_to_read(OURS.listed(QUICK)))
+    elif Kind.NO_WORKER not in seen.verdict.counts:
+        queues = sorted({queue for row in of_ours for queue in row["queues"].split(",")})
+        yield ok("workers", f"{len(of_ours)} for {', '.join(queues)}")
 
 
 def _hooks(settings: Settings, plans: list[str]) -> Iterator[Checked]:

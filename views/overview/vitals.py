@@ -1,55 +1,53 @@
-"""Whether the installation itself works: its daemon, its workers, its queues, its last ticks."""
+"""What the page of health shows: the status, with its queues and its last ticks."""
+
+from collections.abc import Mapping
+from typing import Any
 
 from pydantic import Field
 
-from models.store import operations, overview
+from models.store import overview
 from runtime.database import reading
-from views.daemon import Daemon
-from views.doctor.disk import Disk, disk_of
 from views.installation import Installation
-from views.overview.timeline import Ticked, ticked_of
-from views.status import DAY, SetAside, Worker, set_aside_in
-from views.verdict import Verdict, look
-from views.view import Instant, View
+from views.status import Status, status_in
+from views.status.pauses import QueueRow, queues_in
+from views.view import Instant, Seconds, View
 
 TICKS = 120
 
 
-class Queue(View):
-    """A queue with operations in it."""
+class Ticked(View):
+    """One tick of the daemon."""
 
-    queue: str
-    waiting: int = Field(description="Operations that no worker has started.")
-    running: int
-    oldest_at: Instant | None = Field(description="When the longest waiting one was recorded.")
-    beaten_at: Instant | None = Field(description="The oldest heartbeat of a running one.")
+    at: Instant = Field(description="The instant up to which it decided.")
+    lag_s: Seconds = Field(description="Seconds from that instant to its end.")
+    duration_ms: float
+    recorded: int = Field(description="Operations that it recorded.")
 
 
-class Vitals(View):
-    """The parts of an installation that must be alive for its actions to run."""
+class Vitals(Status):
+    """The status of an installation, with its queues and its last ticks."""
 
-    verdict: Verdict = Field(description="Whether all is well, and what is not.")
-    daemon: Daemon | None = Field(description="Null before the first tick.")
-    workers: tuple[Worker, ...]
-    queues: tuple[Queue, ...] = Field(description="Those with operations, by name.")
+    queues: tuple[QueueRow, ...] = Field(description="Those with operations or workers.")
     ticks: tuple[Ticked, ...] = Field(description="The last 120, in order.")
-    set_aside: tuple[SetAside, ...]
-    disk: Disk = Field(description="Of the machine that is asked, measured once a minute.")
-    day: dict[str, int] = Field(description="Operations of the last 24 hours, by state.")
 
 
 def vitals_of(installation: Installation) -> Vitals:
     """Return the vitals of the whole installation."""
     settings = installation.settings
     with reading(installation.engine) as connection:
-        now, daemon, verdict, facts = look(connection, settings)
         return Vitals(
-            verdict=verdict,
-            daemon=daemon,
-            workers=tuple(map(Worker.of, facts.readers.live)),
-            queues=tuple(map(Queue.of, overview.queues(connection))),
-            ticks=tuple(ticked_of(overview.last_ticks(connection, TICKS))),
-            set_aside=set_aside_in(connection),
-            disk=disk_of(settings),
-            day=operations.counts_by_state(connection, now - DAY),
+            **dict(status_in(connection, settings)),
+            queues=queues_in(connection, settings.worker.lease).root,
+            ticks=tuple(map(_ticked, overview.last_ticks(connection, TICKS))),
         )
+
+
+def _ticked(row: Mapping[str, Any]) -> Ticked:
+    # A report may not be readable.
+    recorded = row["report"].get("recorded", 0)
+    return Ticked(
+        at=row["now"],
+        lag_s=round((row["finished_at"] - row["now"]).total_seconds(), 3),
+        duration_ms=row["duration_ms"],
+        recorded=recorded if isinstance(recorded, int) else 0,
+    )

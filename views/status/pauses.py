@@ -7,15 +7,14 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from broker.names import DEFAULT, HEAVY, QUICK
-from models.carriers import OURS, carrier_of
+from models.carriers import OURS
 from models.celery_task import DEFAULT_QUEUE
 from models.errors import NotFound, Refused
 from models.problems import nearest
-from models.sql import dicts, read_clock
-from models.store import pauses, presence
-from models.store.conditions import IS_UNSTARTED
+from models.sql import read_clock
+from models.store import overview, pauses, presence
 from models.store.pauses import Pause, PauseKind, Target
-from models.tables import operations, small_apps
+from models.tables import small_apps
 from models.values import format_instant, parse_instant
 from models.values.durations import parse_span
 from runtime.database import reading
@@ -73,6 +72,9 @@ class QueueRow(View):
 
     name: str = Field(description="As in the broker; of jobs and of ours with a prefix.")
     waiting: int = Field(description="Operations that have not started.")
+    running: int = Field(description="Operations that run.")
+    oldest_at: Instant | None = Field(description="When the longest waiting one was recorded.")
+    beaten_at: Instant | None = Field(description="The oldest heartbeat of a running one.")
     is_read: bool = Field(description="Whether a live worker reads it, as far as is known.")
     is_paused: bool = Field(description="Whether it is paused itself.")
     until: Instant | None = Field(description="When the pause ends by itself, if it does.")
@@ -134,16 +136,21 @@ def list_pauses(installation: Installation, ended: bool = False) -> Pauses:
 def list_queues(installation: Installation) -> Queues:
     """List the queues that are paused, and those that have operations or workers."""
     with reading(installation.engine) as connection:
-        held = pauses.in_force(connection)
-        read = presence.listened_queues(connection, installation.settings.worker.lease)
-        waiting = _waiting(connection)
+        return queues_in(connection, installation.settings.worker.lease)
+
+
+def queues_in(connection: sa.Connection, lease: timedelta) -> Queues:
+    """Return the queues that are paused, and those that have operations or workers."""
+    held, found = pauses.in_force(connection), overview.queues(connection)
+    read = presence.listened_queues(connection, lease)
     ends = {one.name: one.until for one in held if one.kind is PauseKind.QUEUE}
-    names = sorted({*ends, *read, *waiting}, key=lambda name: (name not in ends, name))
+    names = sorted({*ends, *read, *found}, key=lambda name: (name not in ends, name))
+    nothing = {"waiting": 0, "running": 0, "oldest_at": None, "beaten_at": None}
     return Queues(
         tuple(
             QueueRow(
                 name=name,
-                waiting=waiting.get(name, 0),
+                **found.get(name, nothing),
                 is_read=name in read,
                 is_paused=name in ends,
                 until=ends.get(name),
@@ -182,7 +189,7 @@ def _queue(connection: sa.Connection, name: str) -> Target:
 
 def _known(connection: sa.Connection) -> Collection[str]:
     """Return the queues that workers, followers, operations, apps and open pauses name."""
-    named = {*OURS_BY_NAME.values(), DEFAULT_QUEUE, *_waiting(connection)}
+    named = {*OURS_BY_NAME.values(), DEFAULT_QUEUE, *overview.queues(connection)}
     named |= presence.listened_queues(connection, KNOWN_FOR)
     for trust in connection.scalars(sa.select(small_apps.c.trust)):
         named |= {OURS.listed(queue) for queue in trust.queues}
@@ -211,10 +218,8 @@ def _change(
     until: datetime | None,
 ) -> PauseChange:
     found = pauses.covered(connection, target)
-    return PauseChange(
-        kind=target.kind,
-        name=target.name,
-        words=target.words,
+    return PauseChange.of(
+        target,
         is_paused=is_paused,
         was_paused=was_paused,
         until=until,
@@ -235,26 +240,5 @@ def _audit(
     installation.audit(connection, target.small_app_id, f"{kind}.{verb}", {object: details})
 
 
-def _waiting(connection: sa.Connection) -> dict[str, int]:
-    """Return how many operations of each queue have not started, by its name in lists."""
-    its = (operations.c.queue, operations.c.task)
-    query = sa.select(*its, sa.func.count().label("count")).where(IS_UNSTARTED).group_by(*its)
-    found: dict[str, int] = {}
-    for row in dicts(connection, query):
-        name = carrier_of(row["task"]).listed(row["queue"])
-        found[name] = found.get(name, 0) + row["count"]
-    return found
-
-
 def _row(one: Pause) -> PauseRow:
-    return PauseRow(
-        kind=one.kind,
-        name=one.name,
-        words=one.target.words,
-        since=one.began_at,
-        until=one.until,
-        by=one.by,
-        reason=one.reason,
-        ended_at=one.ended_at,
-        ended_by=one.ended_by,
-    )
+    return PauseRow.of(one, words=one.target.words, since=one.began_at)

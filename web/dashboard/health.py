@@ -11,8 +11,7 @@ from models.values.zones import in_zone
 from views import audit
 from views.doctor import environment
 from views.overview import TONES
-from views.overview.timeline import Ticked
-from views.overview.vitals import TICKS
+from views.overview.vitals import TICKS, Ticked
 from views.status import pauses
 from web.dashboard.drawing import Mark
 from web.dashboard.fields import in_zone as instant_in_zone

@@ -1,18 +1,19 @@
 """The overview of a small app: its domains, actions and people."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
 
 from models.celery_task import HandOver
-from models.operation import OperationState
-from models.sql import dicts, stands_in
-from models.store.conditions import NOT_DELETED
+from models.sql import dicts
+from models.store.conditions import IS_RUNNING, NOT_DELETED
+from models.store.overview import coming
+from models.store.scope import Scope
 from models.store.tenants.closing import closing_rows, next_open
 from models.stored import document_in
 from models.tables import (
     SENDS_TASK,
-    action_cursor,
     action_state,
     actions,
     app_documents,
@@ -31,6 +32,7 @@ from models.trust import Trust
 
 # How many actions are read for the one that is due next: more if calendars leave nothing of these.
 NEXT_READ = (20, 1_000)
+LAST = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 def overview(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
@@ -150,7 +152,8 @@ def _next(connection: sa.Connection, small_app_id: int) -> dict[str, Any] | None
     """Return the clock action that is due next."""
     # What is stored of those with calendars may lie before the first that they leave.
     for limit in NEXT_READ:
-        rows = _stored(connection, small_app_id, limit)
+        stored = coming(connection, Scope(small_app_id), LAST, limit)
+        rows = closing_rows(connection, stored)
         due = [(at, row["name"]) for row in rows if (at := next_open(row)) is not None]
         at, name = min(due, default=(None, None))
         if at is not None and (len(rows) < limit or at <= rows[-1]["next_occurrence_at"]):
@@ -158,31 +161,15 @@ def _next(connection: sa.Connection, small_app_id: int) -> dict[str, Any] | None
     return None if at is None else {"action": name, "at": at}
 
 
-def _stored(connection: sa.Connection, small_app_id: int, limit: int) -> list[dict[str, Any]]:
-    """Return up to `limit` clock actions by what is stored as their next occurrence."""
-    plan = sa.type_coerce(actions.c.plan, sa.Text).label("plan")
-    shown = (actions.c.uid, actions.c.name, actions.c.small_app_id, plan)
-    query = (
-        sa.select(*shown, action_cursor.c.next_occurrence_at)
-        .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
-        .where(actions.c.small_app_id == small_app_id, actions.c.deleted_at.is_(None))
-        .where(action_cursor.c.next_occurrence_at.is_not(None))
-        .order_by(action_cursor.c.next_occurrence_at, actions.c.name)
-        .limit(limit)
-    )
-    return closing_rows(connection, connection.execute(query).mappings().all())
-
-
 def _row(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
     """Return the stored document, how far the app is trusted, and the counts."""
     there = actions.c.deleted_at.is_(None)
-    is_running = stands_in(operations.c.state, {OperationState.RUNNING})
     query = sa.select(
         small_apps.c.document,
         small_apps.c.trust,
         _count(actions, there).label("total"),
         _count(actions, there, actions.c.active).label("active"),
-        _count(operations, is_running).label("running"),
+        _count(operations, IS_RUNNING).label("running"),
         _count(users).label("users"),
         _count(groups).label("groups"),
     ).where(small_apps.c.id == small_app_id)

@@ -15,7 +15,6 @@ from alembic import command
 from pydantic import SecretStr
 
 from cli.main import run
-from models.sql import read_clock
 from models.store import actions as stored_actions
 from models.store import facts, presence, schema
 from models.tables import action_state, actions
@@ -24,8 +23,6 @@ from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler.changes.change import create_all
 from scheduler.loop import Daemon
-from scheduler.on_demand import backfill
-from scheduler.on_demand.backfill_range import BackfillRequest
 from tasks.agent.spool import Spool
 from tests.celery_messages import TASK, celery_action, follow_by_name
 from tests.factories import STEPS, author, make_action, make_app, make_document
@@ -103,47 +100,16 @@ def test_a_sound_installation_has_no_fault(
     assert server.took == []
 
 
-def test_a_queue_without_a_worker_is_named(
+def test_that_no_worker_lives_is_named_before_anything_waits(
     engine: sa.Engine, settings: Settings, examine: Examine
 ) -> None:
-    make_action(engine, operations={"refresh": True})
-    alive(engine, settings, "quick")
+    alive(engine, settings)
 
     code, found = examine()
 
     (one,) = found["workers"]
-    assert code == 1
-    assert one["text"] == "no worker listens to queue heavy"
-    assert one["remedy"] == "start `minutebook worker --queues heavy`"
-
-
-@pytest.mark.parametrize(
-    ("queue", "is_filled", "hooks"),
-    [
-        pytest.param("quick", False, {"on_failure": [{"mail": "ann@example.com"}]}, id="hooks"),
-        pytest.param("default", True, {}, id="backfill"),
-    ],
-)
-def test_a_queue_that_nothing_is_due_on_may_be_missed_too(
-    engine: sa.Engine,
-    settings: Settings,
-    examine: Examine,
-    queue: str,
-    is_filled: bool,
-    hooks: dict[str, Any],
-) -> None:
-    action = make_action(engine, operations={"refresh": True}, hooks=hooks)
-    alive(engine, settings, "heavy" if hooks else "heavy,quick")
-    if is_filled:
-        with engine.begin() as connection:
-            last = read_clock(connection)
-        wanted = BackfillRequest(action.uid, last - timedelta(minutes=5), last)
-        backfill.start(engine, wanted, "ann", timedelta(days=90))
-
-    _, found = examine()
-
-    (one,) = found["workers"]
-    assert one["text"] == f"no worker listens to queue {queue}"
+    assert (code, one["text"]) == (1, "no worker is live")
+    assert one["remedy"] == "start `minutebook worker --queues quick`"
 
 
 def test_an_outdated_schema(engine: sa.Engine, examine: Examine) -> None:

@@ -18,8 +18,8 @@ from views.verdict.installation import Facts, findings_of
 NOW = datetime(2027, 1, 4, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 DAEMON = Daemon(
-    name="scheduler:1", last_tick_at=NOW, is_ticking=True, stopped_at=None, clock_skew_s=0.0,
-    report={},
+    name="scheduler:1", last_tick_at=NOW, is_ticking=True, tick_s=0.1, stopped_at=None,
+    clock_skew_s=0.0, report={},
 )  # fmt: skip
 WORKER = {
     "name": "quick@here:1", "queues": "quick", "follows": None, "skew_s": 0.0, "seen_at": NOW,
