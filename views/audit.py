@@ -1,15 +1,16 @@
 """The audit trail: who changed what, and when."""
 
-from typing import Annotated, Any
+from operator import itemgetter
+from typing import Any
 
 from pydantic import Field
 
-from models.json_text import LARGEST_NUMBER
 from models.store import audit
 from runtime.database import reading
+from views.finding import number_in
 from views.installation import Installation
 from views.verbs import ADMINISTER, Verb
-from views.view import Instant, View
+from views.view import PAGE, Cursor, Instant, Limit, Page, View, first_of
 
 # The verbs of these objects identify them by ids of ours.
 WITH_IDS = frozenset({"action", "backfill", "link", "operation", "session", "token"})
@@ -32,26 +33,24 @@ class AuditEntry(View):
     details: Any = Field(description="What was changed, as JSON; it depends on the verb.")
 
 
-class AuditPage(View):
+class AuditPage(Page[AuditEntry]):
     """Entries of the audit trail, the newest first."""
-
-    items: tuple[AuditEntry, ...] = Field(description="Entries, the newest first.")
-    next: int | None = Field(description="`before` of the next page; null for the last page.")
 
 
 @Verb("list_audit", "GET /api/audit", ADMINISTER)
 def list_entries(
-    installation: Installation,
-    limit: Annotated[int, Field(ge=1, le=1000)] = 100,
-    before: Annotated[
-        int | None, Field(ge=1, le=LARGEST_NUMBER, description="`next` of the page before.")
-    ] = None,
+    installation: Installation, limit: Limit = PAGE, cursor: Cursor = None
 ) -> AuditPage:
-    """Return who changed what, the newest first."""
+    """Return who changed what, the newest first.
+
+    Raises Refused for a wrong cursor.
+    """
+    before = None if cursor is None else number_in(cursor)
     with reading(installation.engine) as connection:
         rows = audit.listed(connection, installation.scope, limit + 1, before)
         # An object that a user named could be the id of another small app's action.
         ids = {row["object"] for row in rows if row["verb"].partition(".")[0] in WITH_IDS}
         names = audit.names_of(connection, ids)
-    items = tuple(AuditEntry.of({**row, "name": names.get(row["object"])}) for row in rows[:limit])
-    return AuditPage(items=items, next=items[-1].id if len(rows) > limit else None)
+    shown, following = first_of(rows, limit, itemgetter("id"))
+    items = (AuditEntry.of({**row, "name": names.get(row["object"])}) for row in shown)
+    return AuditPage(items=tuple(items), next=following)

@@ -154,7 +154,7 @@ def test_every_change_is_in_the_audit_with_its_token(web: Web) -> None:
     admin.post(f"/api/apps/{APP}/users", json={"id": "ben@example.com"})
 
     page = admin.get("/api/audit", params={"limit": 3}).json()
-    rest = admin.get("/api/audit", params={"before": page["next"]}).json()
+    rest = admin.get("/api/audit", params={"cursor": page["next"]}).json()
 
     assert [one["verb"] for one in page["items"]] == ["user.add", "action.change", "action.change"]
     assert [one["name"] for one in page["items"]] == [None, "nightly", "nightly"]
