@@ -70,7 +70,7 @@ class Presence:
         try:
             with engine.begin() as connection:
                 its = (self.name, self.queues, os.getpid())
-                presence.worker_seen(connection, presence.Seen(*its, slots=self.slots))
+                presence.beat(connection, presence.Seen(*its, slots=self.slots))
         except sa.exc.SQLAlchemyError as error:
             logger.warning(
                 "database_unavailable",
@@ -98,7 +98,7 @@ class Presence:
         """Record that the worker stopped in order; called after its pool has ended."""
         try:
             with make_engine(self.settings).begin() as connection:
-                presence.worker_stopped(connection, self.name)
+                presence.stopped(connection, self.name)
         except sa.exc.SQLAlchemyError as error:
             logger.warning(
                 "database_unavailable",
@@ -130,7 +130,7 @@ class Presence:
                     _, skew_s = read_both(connection)
                     clock.note(skew_s)
                     its = (self.name, self.queues, pid, skew_s)
-                    presence.worker_seen(connection, presence.Seen(*its, slots=self.slots))
+                    presence.beat(connection, presence.Seen(*its, slots=self.slots))
                     failures = None if is_recorded else self._step_failures
                     if failures is not None:
                         presence.note_step_failures(connection, self.name, failures)

@@ -68,4 +68,4 @@ def celery_messages(
 def follow_by_name(engine: sa.Engine, *tasks: str) -> None:
     """Say that a worker follows these tasks."""
     with engine.begin() as connection:
-        presence.worker_seen(connection, presence.Seen("shop@host", "celery", 1, follows=tasks))
+        presence.beat(connection, presence.Seen("shop@host", "celery", 1, follows=tasks))

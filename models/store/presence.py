@@ -32,21 +32,8 @@ class Seen:
     signatures: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-def worker_seen(connection: sa.Connection, worker: Seen) -> None:
-    """Record that a worker is alive."""
-    _seen(connection, worker, workers.c.name == worker.name)
-
-
-def follower_seen(connection: sa.Connection, worker: Seen) -> None:
-    """Record that a worker of the user's application is alive; none takes the name of ours."""
-    _seen(connection, worker, _is_follower(worker.name))
-
-
-def _is_follower(name: str) -> sa.ColumnElement[bool]:
-    return (workers.c.name == name) & workers.c.follows.is_not(None)
-
-
-def _seen(connection: sa.Connection, worker: Seen, its_row: sa.ColumnElement[bool]) -> None:
+def beat(connection: sa.Connection, worker: Seen) -> None:
+    """Record that a worker is alive; one of the user's application takes no name of ours."""
     values = {
         "queues": worker.queues,
         "pid": worker.pid,
@@ -57,6 +44,7 @@ def _seen(connection: sa.Connection, worker: Seen, its_row: sa.ColumnElement[boo
         "follows": sa.null() if worker.follows is None else list(worker.follows),
         "signatures": dict(worker.signatures) or sa.null(),
     }
+    its_row = _row(worker.name, is_follower=worker.follows is not None)
     seen = sa.update(workers).where(its_row).values(values)
     if connection.execute(seen).rowcount == 0:
         # Each process of a worker's pool reports: another one may have been first.
@@ -70,27 +58,20 @@ def note_step_failures(connection: sa.Connection, name: str, failures: dict[str,
     connection.execute(noted.values(step_failures=failures or sa.null()))
 
 
-def worker_stopped(connection: sa.Connection, name: str) -> None:
-    """Record that a worker stopped cleanly."""
-    stopped = sa.update(workers).values(stopped_at=database_now())
-    connection.execute(stopped.where(workers.c.name == name))
+def stopped(connection: sa.Connection, name: str, *, is_follower: bool = False) -> None:
+    """Record that a worker of ours, or of the user's application, stopped cleanly."""
+    its_row = _row(name, is_follower=is_follower)
+    connection.execute(sa.update(workers).where(its_row).values(stopped_at=database_now()))
 
 
-def follower_stopped(connection: sa.Connection, name: str) -> None:
-    """Record that a worker of the user's application stopped cleanly."""
-    stopped = sa.update(workers).values(stopped_at=database_now())
-    connection.execute(stopped.where(_is_follower(name)))
+def _row(name: str, *, is_follower: bool) -> sa.ColumnElement[bool]:
+    its_name = workers.c.name == name
+    return its_name & workers.c.follows.is_not(None) if is_follower else its_name
 
 
 def followed_tasks(connection: sa.Connection, within: timedelta) -> frozenset[str]:
     """Return the user's tasks that workers seen within that span follow."""
-    query = (
-        sa.select(workers.c.follows)
-        .where(workers.c.seen_at.between(database_now(-within), database_now(within)))
-        .where(workers.c.follows.is_not(None))
-    )
-    rows = connection.execute(query)
-    return frozenset(name for row in rows for name in filter(_is_text, row.follows or ()))
+    return frozenset(task_signatures(connection, within))
 
 
 def task_signatures(connection: sa.Connection, within: timedelta) -> Signatures:
@@ -106,14 +87,10 @@ def task_signatures(connection: sa.Connection, within: timedelta) -> Signatures:
     )
     found: dict[str, tuple[str, ...] | None] = {}
     for row in connection.execute(query):
-        for task in filter(_is_text, row.follows or ()):
+        for task in (one for one in row.follows or () if isinstance(one, str)):
             texts = (row.signatures or {}).get(task)
             found[task] = tuple(map(str, texts)) if isinstance(texts, list) else found.get(task)
     return found
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def listened_queues(connection: sa.Connection, within: timedelta) -> frozenset[str]:

@@ -91,7 +91,7 @@ class Workers:
         _, skew_s = read_both(connection)
         self._clock.note(skew_s)
         for one in map(self.within_bounds, workers):
-            presence.follower_seen(connection, replace(one, skew_s=skew_s))
+            presence.beat(connection, replace(one, skew_s=skew_s))
 
     def left(self, worker: Seen) -> None:
         """Record that a worker has stopped, unless another of its name has taken its place."""
@@ -127,7 +127,7 @@ class Workers:
     def _record_stop(self, worker: Seen) -> None:
         try:
             with self._engine.begin() as connection:
-                presence.follower_stopped(connection, worker.name)
+                presence.stopped(connection, worker.name, is_follower=True)
         except sa.exc.SQLAlchemyError as error:
             logger.warning(
                 "database_unavailable",

@@ -56,13 +56,13 @@ def note_queues(installation: Installation, name: str, pid: int, queues: set[str
     """Record that workers ask this process for the jobs of these queues."""
     listed = ",".join(sorted(map(listed_queue, queues)))
     with installation.engine.begin() as connection:
-        presence.worker_seen(connection, presence.Seen(name, listed, pid))
+        presence.beat(connection, presence.Seen(name, listed, pid))
 
 
 def note_stop(installation: Installation, name: str) -> None:
     """Record that no worker asks this process any more."""
     with installation.engine.begin() as connection:
-        presence.worker_stopped(connection, name)
+        presence.stopped(connection, name)
 
 
 def take(installation: Installation, wanted: ClaimRequest) -> JobToDo | None:

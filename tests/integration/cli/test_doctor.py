@@ -69,9 +69,7 @@ def alive(engine: sa.Engine, settings: Settings, *queues: str) -> None:
     daemon.tick_once()
     with engine.begin() as connection:
         for queue in queues:
-            presence.worker_seen(
-                connection, presence.Seen(f"{queue}@here:1", queue, 1, 0.0, slots=1)
-            )
+            presence.beat(connection, presence.Seen(f"{queue}@here:1", queue, 1, 0.0, slots=1))
 
 
 def levels(found: dict[str, list[dict[str, Any]]]) -> dict[str, str]:

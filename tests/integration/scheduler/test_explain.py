@@ -164,7 +164,7 @@ def test_one_that_waits_without_a_worker_says_which_queue(engine: sa.Engine, why
     assert (found.verdict, found.revision) == ("queued", 1)
     assert "no worker listens to queue quick; `minutebook worker --queues quick`" in found.text
     with engine.begin() as connection:
-        presence.worker_seen(connection, presence.Seen("one", "heavy,quick", 1))
+        presence.beat(connection, presence.Seen("one", "heavy,quick", 1))
     assert why(action, SEVEN).text.endswith("waits for a free worker")
 
 
@@ -428,7 +428,7 @@ def test_workers_that_stopped_do_not_listen(engine: sa.Engine, why: Why) -> None
     action = make_weekly(engine)
     tick(engine, SEVEN, Sweeper(LEASE, NO_ALERTS))
     with engine.begin() as connection:
-        presence.worker_seen(connection, presence.Seen("one", "quick", 1))
+        presence.beat(connection, presence.Seen("one", "quick", 1))
         connection.execute(sa.update(workers).values(stopped_at=database_now()))
 
     assert "no worker listens to queue quick" in why(action, SEVEN).text

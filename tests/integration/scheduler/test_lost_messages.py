@@ -77,7 +77,7 @@ def silent(engine: sa.Engine, ids: list[UUID], seconds: float = 31.0) -> None:
 
 def listen(engine: sa.Engine) -> None:
     with engine.begin() as connection:
-        presence.worker_seen(connection, presence.Seen("quick@here", "quick", 1, slots=2))
+        presence.beat(connection, presence.Seen("quick@here", "quick", 1, slots=2))
 
 
 def long_queued(engine: sa.Engine, sweeper: Sweeper) -> list[UUID]:

@@ -73,7 +73,7 @@ def test_one_alert_for_an_action_says_that_no_worker_listens(engine: sa.Engine) 
 def test_with_a_worker_the_reason_is_another(engine: sa.Engine) -> None:
     action = make_waiting(engine)
     with engine.begin() as connection:
-        presence.worker_seen(connection, presence.Seen("quick@here:1", "quick,default", 1))
+        presence.beat(connection, presence.Seen("quick@here:1", "quick,default", 1))
 
     assert alert(engine) == [(action.name, "it could not be sent; is the broker running?")]
 
@@ -81,7 +81,7 @@ def test_with_a_worker_the_reason_is_another(engine: sa.Engine) -> None:
 def test_one_that_waits_for_a_worker_says_so(engine: sa.Engine) -> None:
     action = make_waiting(engine)
     with engine.begin() as connection:
-        presence.worker_seen(connection, presence.Seen("quick@here:1", "quick", 1, slots=1))
+        presence.beat(connection, presence.Seen("quick@here:1", "quick", 1, slots=1))
         connection.execute(sa.text("UPDATE operations SET state = 'queued'"))
 
     assert alert(engine) == [(action.name, "it waits in queue quick for a free worker")]

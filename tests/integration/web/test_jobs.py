@@ -557,7 +557,7 @@ def test_explain_and_overdue_say_that_no_worker_asks(desk: Web) -> None:
     update_operation(desk.engine, id, cause="schedule", recorded_at=database_now(-3600.0))
     with desk.engine.begin() as connection:
         (found,) = overdue.alert(connection, AlertSettings(), 10)
-        presence.worker_seen(connection, Seen("web/host/1", "job:quick", 1))
+        presence.beat(connection, Seen("web/host/1", "job:quick", 1))
     with reading(desk.engine) as connection:
         listened = waits(row, explain_facts.status(connection, LEASE), now, None)
 

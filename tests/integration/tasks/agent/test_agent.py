@@ -480,7 +480,7 @@ def test_a_worker_is_shown_with_what_it_follows_until_it_stops(
 
 def test_a_worker_of_ours_follows_nothing(engine: sa.Engine) -> None:
     with engine.begin() as connection:
-        presence.worker_seen(connection, presence.Seen("quick@host:1", "quick", 1))
+        presence.beat(connection, presence.Seen("quick@host:1", "quick", 1))
         connection.execute(sa.update(workers).values(seen_at=database_now()))
     follow_by_name(engine, "a", "b")
 

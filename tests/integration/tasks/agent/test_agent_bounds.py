@@ -174,7 +174,7 @@ def test_a_worker_does_not_take_the_name_of_one_of_ours(
     engine: sa.Engine, agent: Agent, path: Path
 ) -> None:
     with engine.begin() as connection:
-        presence.worker_seen(connection, presence.Seen("quick@host:1", "quick", 4711))
+        presence.beat(connection, presence.Seen("quick@host:1", "quick", 4711))
     peer = Asked(path)
 
     peer.ask("worker", name="quick@host:1", queues=["mine"], follows=[TASK], pid=1)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from models.store.presence import Seen, follower_seen
+from models.store.presence import Seen, beat
 from runtime.config import Settings
 from tests.browser import Chromium
 from tests.factories import make_app
@@ -32,7 +32,7 @@ def shop(home_of: Callable[[str], Settings], serve: Serve) -> Web:
     follows = (TASK, SHOWN, "other.tasks.secret")
     worker = Seen("celery@shop", "celery", 1, follows=follows, signatures=takes)
     with web.engine.begin() as connection:
-        follower_seen(connection, worker)
+        beat(connection, worker)
     return web
 
 

@@ -32,7 +32,7 @@ def worker(web: Web, name: str = "quick@here:1", **values: Any) -> None:
         seen = presence.Seen(
             name, queues, 1, values.pop("skew_s", 0.0), values.pop("follows", None)
         )
-        presence.worker_seen(connection, seen)
+        presence.beat(connection, seen)
         if values:
             changed = sa.update(workers).where(workers.c.name == name)
             connection.execute(changed.values(**values))
