@@ -12,7 +12,7 @@ from views.doctor.disk import in_words as in_words_of_disk
 from views.status import Status, Worker
 from views.status.pauses import PauseChange, Pauses, Queues
 from views.verdict import Verdict
-from views.verdict.finding import OF_ACTIONS
+from views.verdict.finding import OF_ACTIONS, Kind
 from views.words import instant
 
 
@@ -34,8 +34,9 @@ def _status(found: Status) -> Iterator[str]:
         yield f"notices     {found.notices.failed} could not be delivered"
     if found.disk is not None:
         yield from _disk(found.disk)
-    for one in found.set_aside:
-        yield f"SET ASIDE   {one.name} ({one.uid}): {one.reason}"
+    for one in found.verdict.findings:
+        if one.kind is Kind.SET_ASIDE:
+            yield f"QUARANTINED {one.text} ({one.uid})"
 
 
 def _verdict(verdict: Verdict) -> Iterator[str]:

@@ -13,6 +13,7 @@ from models.carriers import OURS
 from models.column_types import StorableText
 from models.store import actions, facts
 from models.store.clocks import read_both
+from models.store.conditions import IS_LIVE
 from models.store.facts import TZ_RELEASE
 from models.store.schema import (
     UTF8,
@@ -21,8 +22,8 @@ from models.store.schema import (
     encoding_of,
     refuse_unreleased,
 )
-from models.tables import action_cursor, installation
 from models.tables import actions as table
+from models.tables import installation
 from runtime.config import Settings
 from runtime.database import READ_ONLY, is_made, is_refusal, reason_of
 from runtime.skew import MAX_SKEW_S
@@ -35,18 +36,6 @@ from views.verdict.finding import OF_ACTIONS
 from views.verdict.installation import how_to_read
 
 SYSTEM_TZ = Path("/usr/share/zoneinfo/tzdata.zi")
-HOOKS = '"hooks":{'
-# What doctor calls the check that would find it.
-CHECKS = {
-    Kind.NO_DAEMON: "daemon", Kind.OLDER_RELEASE: "time zones",
-    Kind.BROKER_DOWN: "broker", Kind.APPLICATION_BROKER_DOWN: "celery broker",
-    Kind.NO_WORKER: "workers",
-    Kind.WORKERS_LOST: "workers", Kind.QUEUE_BEHIND: "workers", Kind.CLOCK: "clock",
-    Kind.DATABASE_WENT_BACK: "database",
-    Kind.LOCKED: "database", Kind.PAUSED: "pauses",
-    Kind.NOTICE_REFUSED: "notices",
-    Kind.STEP_FAILED: "steps", Kind.MAIL_UNSET: "mail", Kind.SET_ASIDE: "actions",
-}  # fmt: skip
 # A sample of this size shows the same in less time.
 MOST_PLANS = 10_000
 ALERT_HINT = "see `minutebook action list --unhealthy --all-apps`"
@@ -118,7 +107,7 @@ def _judged(verdict: Verdict) -> Iterator[Checked]:
     for one in verdict.findings:
         # It is measured by a check of its own, which needs no database.
         if one.kind is not Kind.DISK and one.kind not in OF_ACTIONS - {Kind.SET_ASIDE}:
-            yield make[one.severity](CHECKS[one.kind], one.text, one.remedy)
+            yield make[one.severity](one.kind, one.text, one.remedy)
 
 
 def _clock(verdict: Verdict, skew_s: float) -> Iterator[Checked]:
@@ -167,20 +156,9 @@ def _system_release() -> str | None:
 
 
 def _active_plans(connection: sa.Connection) -> list[str]:
-    """Return the plans, as text, of the active actions due first and of those on events."""
-    text = sa.type_coerce(table.c.plan, StorableText)
-    first = (
-        sa.select(text)
-        .join(action_cursor, action_cursor.c.action_uid == table.c.uid)
-        .where(action_cursor.c.next_occurrence_at.is_not(None))
-        .order_by(action_cursor.c.next_occurrence_at)
-        .limit(MOST_PLANS)
-    )
-    on_events = sa.select(text).where(
-        table.c.event.is_not(None), table.c.active, table.c.deleted_at.is_(None)
-    )
-    found = connection.execute(first).scalars().all()
-    return [*found, *connection.execute(on_events.limit(MOST_PLANS)).scalars()]
+    """Return the plans of active actions, as text."""
+    plans = sa.select(sa.type_coerce(table.c.plan, StorableText)).where(IS_LIVE)
+    return list(connection.execute(plans.limit(MOST_PLANS)).scalars())
 
 
 def _workers(seen: Seen) -> Iterator[Checked]:

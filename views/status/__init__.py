@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from http import HTTPStatus
 from typing import Any
-from uuid import UUID
 
 import sqlalchemy as sa
 from pydantic import Field
@@ -86,14 +85,6 @@ class NoticeCounts(View):
     failed: int = Field(description="That could not be delivered.")
 
 
-class SetAside(View):
-    """A quarantined action."""
-
-    uid: UUID | None = Field(description="Uid of the action; null if that is broken too.")
-    name: str = Field(description="Name of the action.")
-    reason: str = Field(description="Why no daemon runs it.")
-
-
 class Status(View):
     """The status of an installation."""
 
@@ -107,9 +98,6 @@ class Status(View):
     notices: NoticeCounts = Field(description="How many mails and webhooks wait, or were given up.")
     operations: dict[str, int] = Field(
         description="How many operations recorded in the last 24 hours are in each state."
-    )
-    set_aside: tuple[SetAside, ...] = Field(
-        description="Actions that no daemon runs, because they are broken."
     )
     disk: Disk | None = Field(None, description="Of the machine that is asked, once a minute.")
 
@@ -135,15 +123,8 @@ def status_in(connection: sa.Connection, settings: Settings) -> Status:
         actions=ActionCounts(total=total, active=active, unhealthy=verdict.unhealthy),
         notices=NoticeCounts(failed=facts.known.notices_failed),
         operations=operations.counts_by_state(connection, now - DAY),
-        set_aside=set_aside_in(connection),
         disk=disk_of(settings),
     )
-
-
-def set_aside_in(connection: sa.Connection) -> tuple[SetAside, ...]:
-    """Return the quarantined actions of all small apps."""
-    rows = actions.set_aside_actions(connection)
-    return tuple(SetAside.of(row, reason=row["set_aside"]) for row in rows)
 
 
 def is_ticking(installation: Installation) -> bool:

@@ -98,11 +98,6 @@ class Seen(NamedTuple):
     facts: Facts
 
 
-def verdict_in(connection: sa.Connection, settings: Settings, scope: Scope) -> Verdict:
-    """Return the verdict on an installation, or on one small app of it."""
-    return look(connection, settings, scope).verdict
-
-
 # What a tick's report says if something is wrong, perhaps since an earlier tick.
 LASTING = frozenset({"broker_error", "application_broker_error", "older_release"})
 
@@ -111,7 +106,7 @@ def verdict_of(installation: Installation, app: str) -> Verdict:
     """Return the verdict on a small app; raises NotFound."""
     with reading(installation.engine) as connection:
         its = Scope(find_app(connection, installation, app).id)
-        return verdict_in(connection, installation.settings, its)
+        return look(connection, installation.settings, its).verdict
 
 
 def look(
@@ -227,6 +222,5 @@ __all__ = [
     "Verdict",
     "judge",
     "look",
-    "verdict_in",
     "verdict_of",
 ]

@@ -22,6 +22,13 @@ from views.words import instant
 START_DAEMON = "start `minutebook up`, or `minutebook daemon`"
 START_BROKER = "check SCHED_BROKER_URL, and whether the broker runs; what is due waits for it"
 START_ITS_BROKER = "check SCHED_CELERY_BROKER_URL, and whether that broker runs; tasks wait for it"
+# By what a tick's report says if it could not reach them.
+_BROKERS = {
+    "broker_error": (Kind.BROKER_DOWN, "the broker", START_BROKER),
+    "application_broker_error": (
+        Kind.APPLICATION_BROKER_DOWN, "the broker of the Celery application", START_ITS_BROKER
+    ),
+}  # fmt: skip
 _BROKEN, _ATTENTION, _NOTE = Severity.BROKEN, Severity.ATTENTION, Severity.NOTE
 
 
@@ -44,8 +51,8 @@ def findings_of(facts: Facts, settings: Settings, disk: Disk | None) -> Iterator
     """
     yield from _daemon(facts)
     yield from _older_release(facts)
-    yield from _broker(facts)
-    yield from _application_broker(facts)
+    for key, said in _BROKERS.items():
+        yield from _unreachable(facts, key, said)
     yield from _workers(facts)
     yield from _clocks(facts)
     yield from _went_back(facts.known)
@@ -83,18 +90,6 @@ def _older_release(facts: Facts) -> Iterator[Finding]:
         remedy = "upgrade it, or stop it where a newer one runs"
         severity = _ATTENTION if has_other else _BROKEN
         yield _found(Kind.OLDER_RELEASE, severity, text, remedy, facts.daemon.last_tick_at)
-
-
-def _broker(facts: Facts) -> Iterator[Finding]:
-    return _unreachable(facts, "broker_error", (Kind.BROKER_DOWN, "the broker", START_BROKER))
-
-
-def _application_broker(facts: Facts) -> Iterator[Finding]:
-    return _unreachable(
-        facts,
-        "application_broker_error",
-        (Kind.APPLICATION_BROKER_DOWN, "the broker of the Celery application", START_ITS_BROKER),
-    )
 
 
 def _unreachable(facts: Facts, key: str, said: tuple[Kind, str, str]) -> Iterator[Finding]:

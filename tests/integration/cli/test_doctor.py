@@ -202,7 +202,7 @@ def test_what_actions_need(engine: sa.Engine, settings: Settings, examine: Exami
     assert code == 1
     assert found["retention"][0]["text"] == "30 days, and an action looks back 40 days"
     assert found["hooks"][0]["remedy"] == "set SCHED_HOOK_SECRET"
-    assert [one["text"] for one in found["actions"]] == [
+    assert [one["text"] for one in (*found["set_aside"], *found["actions"])] == [
         "broken: set aside: its document is broken", "2 unhealthy"
     ]  # fmt: skip
 
@@ -310,7 +310,7 @@ def test_modules_of_steps_that_cannot_be_loaded_are_named(
 
     code, found = examine(SCHED_STEP_MODULES="not_there_at_all")
 
-    told = [one["text"] for one in found["steps"]]
+    told = [one["text"] for one in (*found["step_failed"], *found["steps"])]
     assert code == 1
     assert f"worker {worker['name']} could not import there_not_here: OSError: away" in told
     assert any("module not_there_at_all failed to import" in text for text in told)

@@ -14,8 +14,8 @@ from broker.app import configure
 from models.fingerprint import str_to_uuid
 from models.sql import read_clock
 from models.store import facts
-from models.store.actions import set_aside_actions
 from models.store.actions.cursors import lock
+from models.store.actions.status import perhaps_unhealthy
 from models.store.notices.alerting import NO_ALERTS
 from models.store.retention import prune_operations
 from models.tables import (
@@ -263,7 +263,7 @@ def test_a_broken_event_action_is_set_aside_and_the_others_go_on(engine: sa.Engi
     assert report.set_aside == 1
     assert told(rows_of(engine, action)) == [("ann", "queued")]
     with reading(engine) as connection:
-        (one,) = set_aside_actions(connection)
+        (one,) = perhaps_unhealthy(connection, DAY)
     assert one["uid"] == broken.uid
 
 

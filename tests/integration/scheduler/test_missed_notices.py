@@ -12,7 +12,6 @@ from broker import in_use
 from models.sql import read_clock
 from models.store.notices.alerting import NO_ALERTS
 from models.store.people import events
-from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_state, notices, users
 from runtime.config import load_settings
 from runtime.database import reading
@@ -23,7 +22,7 @@ from scheduler.explain import explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tests.factories import author, make_action, make_document, rows_of, set_back
-from views.verdict import verdict_in
+from views.verdict import look
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -138,7 +137,7 @@ def test_the_verdict_names_the_cause(engine: sa.Engine) -> None:
     run_tick(engine, now - 5 * MINUTE)
 
     with reading(engine) as connection:
-        findings = verdict_in(connection, load_settings(), WHOLE_INSTALLATION).findings
+        findings = look(connection, load_settings()).verdict.findings
     (text,) = (one.text for one in findings if one.kind == "action_missed")
     assert "did not run: no daemon ticked from " in text
 

@@ -42,7 +42,7 @@ from tests.factories import (
 from tests.servers import Broker
 from views.installation import Installation
 from views.status import pauses, status
-from views.verdict import verdict_in
+from views.verdict import look
 
 MINUTE = timedelta(minutes=1)
 JOB = {"job": {"url": "https://example.com/feed"}}
@@ -308,7 +308,7 @@ def test_a_small_app_knows_that_everything_is_paused(
     pauses.pause(opened, everything=True)
 
     with reading(engine) as connection:
-        verdict = verdict_in(connection, opened.settings, Scope(app.id))
+        verdict = look(connection, opened.settings, Scope(app.id)).verdict
 
     assert "paused" in {one.kind for one in verdict.findings}
     assert [one.kind for one in pauses.list_pauses(of_app(opened, "dune")).root] == ["all"]
