@@ -128,7 +128,7 @@ def hold_release(connection: sa.Connection) -> None:
 
     Until this transaction ends, no daemon adopts another release. The first to store one is ours.
     """
-    stored = _release_of(facts.hold_facts(connection, (KERNEL, TZ_RELEASE)))
+    stored = _release_of(facts.facts(connection, (KERNEL, TZ_RELEASE), is_held=True))
     own = own_release()
     if stored is None:
         be_first(connection)

@@ -8,7 +8,7 @@ from models.store.actions.status import plan_in
 from runtime.database import reading
 from scheduler.explain import explain as explained
 from views.actions.rules import zone_of
-from views.finding import app_of, find_ever, instant_of
+from views.finding import app_of, find, instant_of
 from views.installation import Installation
 from views.verbs import READ, Verb
 from views.view import Instant, View
@@ -52,7 +52,7 @@ def explain(
     A deleted action is named by its uid; `at` without an offset is in the action's zone.
     """
     with reading(installation.engine) as connection:
-        row = find_ever(connection, installation, action)
+        row = find(connection, installation, action, include_deleted=True)
         zone = zone_of(plan_in(row), app_of(connection, installation, row).zone)
         wanted, settings = instant_of("the instant", at, zone), installation.settings
         found = explained(row["uid"], wanted, connection, settings, subject)

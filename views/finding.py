@@ -15,11 +15,9 @@ from models.problems import MOST_COMPARED, listed, nearest
 from models.sql import read_clock
 from models.store import actions, operations, tenants
 from models.store.actions import OVERDUE
-from models.store.actions.status import with_status
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.store.tenants import app_overview
 from models.store.tenants.closing import closing_rows
-from models.stored import uuid_in
 from models.values import parse_instant
 from models.values.durations import parse_span
 from models.values.spoken import spoken_instant
@@ -73,7 +71,12 @@ def number_in(cursor: str) -> int:
 
 
 def find(
-    connection: sa.Connection, installation: Installation, name: str, overdue: timedelta = OVERDUE
+    connection: sa.Connection,
+    installation: Installation,
+    name: str,
+    overdue: timedelta = OVERDUE,
+    *,
+    include_deleted: bool = False,
 ) -> dict[str, Any]:
     """Return the action of that name in the request's small app, or of that uid in its scope.
 
@@ -83,24 +86,12 @@ def find(
     """
     app = installation.small_app
     try:
-        found = actions.find(connection, app.id, name, installation.scope, overdue)
+        asked = (app.id, name, installation.scope, overdue)
+        found = actions.find(connection, *asked, include_deleted=include_deleted)
         return closing_rows(connection, [found])[0]
     except NotFound as error:
         elsewhere = named_elsewhere(connection, installation, "action", name)
         raise elsewhere or _misspelled(connection, app.id, error, name) from error
-
-
-def find_ever(
-    connection: sa.Connection, installation: Installation, name: str, overdue: timedelta = OVERDUE
-) -> dict[str, Any]:
-    """Return an action as `find` does, or a deleted one of the scope by its uid."""
-    try:
-        return find(connection, installation, name, overdue)
-    except NotFound:
-        uid = uuid_in(name)
-        if uid is None or not actions.is_known(connection, uid, installation.scope):
-            raise
-        return with_status(connection, [uid], overdue, include_deleted=True)[uid]
 
 
 def _misspelled(

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from models.operation import OperationState
+from models.operation import UNRUN, OperationState
 from models.values import format_instant
 
 NOTHING_TO_COME = "no occurrence is to come; give it another date or rule"
@@ -43,8 +43,7 @@ def health_of(known: Mapping[str, Any], alert_after: int) -> Health:
     `known` has active, set_aside, updated_at, last_state, last_run_at, last_success_at,
     failures_in_row, troubles_in_row, overdue_since (an instant: the oldest occurrence that did not
     start in time), missed_at (its last occurrence, if it was missed), trouble_reason (why that
-    one did not go well, if it did not) and was_due
-    (whether an operation was recorded). For one that never ran: first_run (the state of its newest
+    one did not go well, if it did not). For one that never ran: first_run (the state of its newest
     operation, or `retry` after a failed attempt) and is_over (whether it will not be due again). A
     paused action is healthy: the pause is intended.
     """
@@ -108,7 +107,7 @@ def _trouble(known: Mapping[str, Any], alert_after: int) -> Health | None:
 def _never_ran(known: Mapping[str, Any]) -> Health | None:
     if known["first_run"] in _FIRST_RUNS:
         return None
-    if known["was_due"]:
+    if known["first_run"] in UNRUN:
         return Health(Trouble.NEVER_RAN, f"was due and never ran{_because(known)}")
     if known["is_over"] and known["first_run"] is None:
         return Health(Trouble.NEVER_RAN, f"never ran, and {NOTHING_TO_COME}")

@@ -47,23 +47,17 @@ def hold_fact(
     return connection.execute(held).scalar_one_or_none()
 
 
-def facts(connection: sa.Connection, keys: Sequence[str]) -> dict[str, str]:
-    """Return the facts under `keys` that exist, by key."""
-    return {row.key: row.value for row in connection.execute(_facts(keys))}
-
-
-def _facts(keys: Sequence[str]) -> sa.Select[Any]:
-    query = sa.select(installation.c.key, installation.c.value)
-    return query.where(installation.c.key.in_(keys)).order_by(installation.c.key)
-
-
-def hold_facts(connection: sa.Connection, keys: Sequence[str]) -> dict[str, str]:
+def facts(
+    connection: sa.Connection, keys: Sequence[str], *, is_held: bool = False
+) -> dict[str, str]:
     """Return the facts under `keys` that exist, by key.
 
-    Until this transaction ends, no other one that holds a fact by `hold_fact` changes it.
+    If they are held, no other transaction that holds one by `hold_fact` changes it meanwhile.
     """
-    held = connection.execute(_facts(keys).with_for_update(read=True, key_share=True))
-    return {row.key: row.value for row in held}
+    query = sa.select(installation.c.key, installation.c.value)
+    query = query.where(installation.c.key.in_(keys)).order_by(installation.c.key)
+    held = query.with_for_update(read=True, key_share=True) if is_held else query
+    return {row.key: row.value for row in connection.execute(held)}
 
 
 def json_fact(connection: sa.Connection, key: str) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from models.operation import worst
 from models.sql import read_clock
 from models.store import overview
 from models.store.actions.status import plan_in
-from models.store.operations.durations import last_runs
 from models.values.zones import instant_of, offsets_of
 from runtime.database import reading
 from views.finding import find
@@ -80,7 +79,7 @@ def history_in(
     offsets = offsets_of(zone, since, now)
     counted = overview.counted(connection, [row["uid"]], since, ONE_DAY, offsets)
     uid = row["uid"]
-    runs = [Run(**one) for one in last_runs(connection, [uid], MOST_RUNS).get(uid, ())]
+    runs = [Run(**one) for one in overview.last_runs(connection, [uid], MOST_RUNS).get(uid, ())]
     seconds = sorted(one.seconds for one in runs)
     plan = plan_in(row)
     limit = None if isinstance(plan, Broken) else plan.time_limit

@@ -7,11 +7,10 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from models.sql import read_clock
-from models.store import tenants
+from models.store import overview, tenants
 from models.store.actions import search as found_in
 from models.store.actions.search import ActionFilter, Asked, Place, Standing
 from models.store.actions.status import plan_in
-from models.store.operations.durations import last_runs
 from models.store.tenants.closing import closing_rows
 from models.stored import document_in
 from runtime.database import reading
@@ -84,7 +83,7 @@ def search(
     with reading(installation.engine) as connection:
         found, following = _page(connection, installation, asked, limit)
         uids = [row["uid"] for _, row, _ in found if row["uid"] is not None]
-        runs = last_runs(connection, uids, MOST_DURATIONS)
+        runs = overview.last_runs(connection, uids, MOST_DURATIONS)
     items = (
         FoundAction.of(
             one,

@@ -14,7 +14,7 @@ from runtime.database import reading
 from views.actions import Revision
 from views.actions.history import ActionHistory, history_in
 from views.changes import Stored, add
-from views.finding import app_of, find, find_ever
+from views.finding import app_of, find
 from views.installation import Installation
 from views.upcoming import Action, Occurrence, shown_in
 
@@ -45,7 +45,8 @@ def whole_of(
     past and nothing to come.
     """
     with reading(installation.engine) as connection:
-        row = find_ever(connection, installation, name, installation.settings.alert.overdue)
+        overdue = installation.settings.alert.overdue
+        row = find(connection, installation, name, overdue, include_deleted=True)
         now = read_clock(connection)
         deleted_at: datetime | None = row["deleted_at"]
         shown = shown_in(connection, installation, row, now, count)
@@ -89,7 +90,7 @@ def restore(installation: Installation, uid: str) -> Stored:
     Raises NotFound, and Refused if its name is taken.
     """
     with reading(installation.engine) as connection:
-        row = find_ever(connection, installation, uid)
+        row = find(connection, installation, uid, include_deleted=True)
         app = app_of(connection, installation, row)
         document = actions.revision_document(connection, row["uid"], row["revision"])
     if document is None:

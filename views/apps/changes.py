@@ -118,7 +118,7 @@ def delete(installation: Installation, name: str, *, is_sure: bool = False) -> D
         raise Refused(f'small app "{DEFAULT_APP}" cannot be deleted; delete its actions')
     with reading(installation.engine) as connection:
         app = find_app(connection, installation, name)
-        ended = app_overview.active_names(connection, app.id, MOST_NAMED + 1)
+        ended = app_overview.names_in(connection, app.id, MOST_NAMED + 1)["actions"]
     if ended and not is_sure:
         raise Refused(
             f'small app "{name}" has active actions: {listed(ended)}',

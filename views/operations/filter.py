@@ -55,15 +55,14 @@ def wanted_by(
         asked.cause,
         instant("since", asked.since),
         instant("until", asked.until),
-        None if cursor is None else place_of(cursor),
+        _place(cursor),
         asked.reason,
         asked.task,
     )
 
 
-def place_of(cursor: str) -> UUID:
-    """Return the operation at which a page ended; raises Refused."""
+def _place(cursor: str | None) -> UUID | None:
     try:
-        return UUID(cursor)
+        return None if cursor is None else UUID(cursor)
     except ValueError:
-        raise wrong_cursor(cursor) from None
+        raise wrong_cursor(str(cursor)) from None

@@ -23,7 +23,8 @@ from views.view import Instant, View
 
 SOON = timedelta(hours=1)
 SHOWN = 12
-MOST_READ = 1_000
+# Calendars may leave nothing of the first ones.
+MOST_READ = 10 * SHOWN
 # How many of the operations that ended last are searched for actions to show.
 MOST_ENDED = 200
 # Of each state of a verdict, on every page.
@@ -86,14 +87,12 @@ def _overview(connection: sa.Connection, installation: Installation, zoom: Zoom)
         daemon=daemon,
         running=views_of(running),
         running_count=count,
-        coming=tuple(_shown(at, row, apps) for at, row in coming),
+        coming=tuple(
+            Coming(app=apps.get(row["small_app_id"], ""), action=row["name"], uid=row["uid"], at=at)
+            for at, row in coming
+        ),
         timeline=timeline_of(connection, list(lanes)[:SHOWN], now, apps, settings, zoom),
     )
-
-
-def _shown(at: datetime, row: Mapping[str, Any], apps: Mapping[int, str]) -> Coming:
-    app = apps.get(row["small_app_id"], "")
-    return Coming(app=app, action=row["name"], uid=row["uid"], at=at)
 
 
 def _shown_as(verdict: Verdict, running: int) -> tuple[str, str]:
@@ -113,13 +112,9 @@ def _coming(
     Of what is due now and no tick has decided, the one after that.
     """
     until = now + SOON
-    # Calendars may leave nothing of the first ones.
-    for limit in (SHOWN, MOST_READ):
-        rows = overview.coming(connection, scope, until, limit)
-        each = ((_next_at(row, now), row) for row in closing_rows(connection, rows))
-        found = [(at, row) for at, row in each if at is not None and at <= until]
-        if len(rows) < limit or len(found) >= SHOWN:
-            break
+    rows = closing_rows(connection, overview.coming(connection, scope, until, MOST_READ))
+    each = ((_next_at(row, now), row) for row in rows)
+    found = [(at, row) for at, row in each if at is not None and at <= until]
     return sorted(found, key=lambda one: (one[0], one[1]["name"]))[:SHOWN]
 
 

@@ -31,19 +31,19 @@ class Zoom(StrEnum):
     @property
     def back(self) -> timedelta:
         """How far it reaches back."""
-        return {Zoom.HOUR: timedelta(hours=1), Zoom.DAY: A_DAY, Zoom.WEEK: 7 * A_DAY}[self]
+        return _ZOOMS[self][0]
 
     @property
     def span(self) -> timedelta:
         """How long the span of a bar is."""
-        return {
-            Zoom.HOUR: timedelta(minutes=1),
-            Zoom.DAY: timedelta(minutes=15),
-            Zoom.WEEK: timedelta(hours=2),
-        }[self]
+        return _ZOOMS[self][1]
 
 
-A_DAY = timedelta(days=1)
+_ZOOMS = {
+    Zoom.HOUR: (timedelta(hours=1), timedelta(minutes=1)),
+    Zoom.DAY: (timedelta(days=1), timedelta(minutes=15)),
+    Zoom.WEEK: (timedelta(days=7), timedelta(hours=2)),
+}
 
 
 class Bar(View):

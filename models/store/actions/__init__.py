@@ -152,27 +152,25 @@ def find(
     name_or_uid: str,
     scope: Scope,
     overdue: timedelta = OVERDUE,
+    *,
+    include_deleted: bool = False,
 ) -> dict[str, Any]:
     """Return the action of that name in the small app, or of that uid in the scope.
 
-    Raises NotFound. Operations recorded more than `overdue` ago and not started are overdue.
+    A deleted one is found by its uid alone, if at all. Raises NotFound. Operations recorded more
+    than `overdue` ago and not started are overdue.
     """
-    query = listing(overdue).where(NOT_DELETED)
+    query = listing(overdue)
     its_name = actions.c.name == composed(name_or_uid)
-    by_name = (actions.c.small_app_id == small_app_id) & its_name
+    by_name = (actions.c.small_app_id == small_app_id) & its_name & NOT_DELETED
     row = connection.execute(query.where(by_name)).mappings().one_or_none()
     if row is None and (uid := uuid_in(name_or_uid)) is not None:
         by_uid = (actions.c.uid == uid) & scope.has(actions.c.small_app_id)
-        row = connection.execute(query.where(by_uid)).mappings().one_or_none()
+        stands = sa.true() if include_deleted else NOT_DELETED
+        row = connection.execute(query.where(by_uid, stands)).mappings().one_or_none()
     if row is None:
         raise NotFound(f"no action is named {name_or_uid!r}", SEE_ACTIONS)
     return dict(row)
-
-
-def is_known(connection: sa.Connection, uid: UUID, scope: Scope) -> bool:
-    """Return whether an action of the scope has this uid, deleted or not."""
-    query = sa.select(actions.c.uid).where(actions.c.uid == uid, scope.has(actions.c.small_app_id))
-    return connection.execute(query).first() is not None
 
 
 def listed(connection: sa.Connection, small_app_id: int | None) -> list[dict[str, Any]]:
@@ -192,17 +190,6 @@ def due_until(connection: sa.Connection, until: datetime, limit: int) -> Sequenc
         .limit(limit)
     )
     return connection.execute(query).all()
-
-
-def set_aside_actions(connection: sa.Connection) -> list[dict[str, Any]]:
-    """Return the quarantined actions: uid, small app, name, reason, last change."""
-    shown = ("uid", "small_app_id", "name", "set_aside", "updated_at")
-    query = (
-        sa.select(*(actions.c[name] for name in shown))
-        .where(actions.c.set_aside.is_not(None), NOT_DELETED)
-        .order_by(actions.c.updated_at)
-    )
-    return dicts(connection, query)
 
 
 def longest_look_back(

@@ -62,8 +62,9 @@ def page(
     They have their documents only if asked for.
     """
     # Only the status of those on the page is read.
-    chosen = _among(connection, _chosen(asked, overdue).limit(limit))
-    found = listing(overdue, has_documents=has_documents).where(chosen)
+    uids = connection.execute(_chosen(asked, overdue).limit(limit)).scalars().all()
+    found = listing(overdue, has_documents=has_documents)
+    found = found.where(is_among(connection, actions.c.uid, uids))
     return dicts(connection, found.order_by(*_BY_NAME))
 
 
@@ -111,16 +112,6 @@ def _sends(task: str) -> sa.ColumnElement[bool]:
     """Return the condition that a plan sends this Celery task: its name stands first there."""
     handed_over = HANDED_OVER + '"task":' + to_json(task).decode()
     return sa.type_coerce(actions.c.plan, sa.Text).contains(handed_over, autoescape=True)
-
-
-def _among(connection: sa.Connection, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:
-    """Return the condition that an action is chosen.
-
-    PostgreSQL gets the uids as an array, and plans for few; SQLite has no arrays.
-    """
-    if connection.dialect.name != "postgresql":
-        return actions.c.uid.in_(chosen)
-    return is_among(connection, actions.c.uid, connection.execute(chosen).scalars().all())
 
 
 def _has(standing: Standing, overdue: timedelta) -> sa.ColumnElement[bool]:

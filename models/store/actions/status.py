@@ -1,6 +1,6 @@
 """The status of actions as every list shows it: what a tick knows of them, and their health."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from models.action.health import RETRY, Health, health_of
 from models.operation import TROUBLED, UNRUN, UNSTARTED, OperationState
-from models.sql import database_now, dicts, is_among, stands_in
+from models.sql import database_now, dicts, stands_in
 from models.store.conditions import IS_EXPECTED, NOT_DELETED, state_of
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.tables import action_cursor, action_state, actions, operations
@@ -25,8 +25,14 @@ NO_UID = UUID(int=0)
 
 
 _STORED = [one for one in actions.c if one is not actions.c.plan]
-# No rule of the clock names another instant, and no event makes it due.
+_OF_STATE = (
+    *("last_state", "last_run_at", "last_success_at", "run_number"),
+    *("failures_in_row", "troubles_in_row"),
+)
+# The condition of operations_unrun: it was due and never ran.
+_IS_UNRUN = stands_in(operations.c.state, UNRUN)
 _WHY = sa.func.coalesce(operations.c.error, operations.c.reason)
+# No rule of the clock names another instant, and no event makes it due.
 _IS_OVER = (action_cursor.c.next_occurrence_at.is_(None), actions.c.event.is_(None))
 
 
@@ -47,12 +53,7 @@ def listing(overdue: timedelta, *, has_documents: bool = True) -> sa.Select[Any]
             sa.type_coerce(actions.c.plan, sa.Text).label("plan"),
             action_cursor.c.next_occurrence_at,
             action_cursor.c.watermark,
-            action_state.c.last_state,
-            action_state.c.last_run_at,
-            action_state.c.last_success_at,
-            action_state.c.run_number,
-            action_state.c.failures_in_row,
-            action_state.c.troubles_in_row,
+            *(action_state.c[name] for name in _OF_STATE),
             late.with_only_columns(sa.func.min(operations.c.occurrence_at))
             .correlate(actions, action_state)
             .scalar_subquery()
@@ -61,10 +62,6 @@ def listing(overdue: timedelta, *, has_documents: bool = True) -> sa.Select[Any]
             _of_last(_is_troubled(), operations.c.id).label("trouble_id"),
             _of_last(_is_troubled(), _WHY).label("trouble_reason"),
             # Only for actions that never ran: others have a long history.
-            sa.case(
-                (action_state.c.last_state.is_(None), _was_due()),
-                else_=sa.true(),
-            ).label("was_due"),
             sa.case((action_state.c.last_state.is_(None), _first_run())).label("first_run"),
             sa.and_(*_IS_OVER).label("is_over"),
         )
@@ -90,22 +87,6 @@ def health_in(row: Mapping[str, Any], alert_after: int) -> Health:
         hooks = getattr(plan_in(row), "hooks", None)
         alert_after = (hooks and hooks.alert_after) or alert_after
     return health_of(row, alert_after)
-
-
-def with_status(
-    connection: sa.Connection,
-    uids: Sequence[UUID],
-    overdue: timedelta,
-    *,
-    include_deleted: bool = False,
-) -> dict[UUID, dict[str, Any]]:
-    """Return those of the actions that exist, with their status."""
-    if not uids:
-        return {}
-    query = listing(overdue).where(is_among(connection, actions.c.uid, uids))
-    if not include_deleted:
-        query = query.where(NOT_DELETED)
-    return {row["uid"]: row for row in dicts(connection, query)}
 
 
 def perhaps_unhealthy(
@@ -146,7 +127,7 @@ def _never_ran() -> sa.Select[Any]:
     The index leads from one action to the next: an action may have skipped a year of minutes.
     """
     uid, state = operations.c.action_uid, action_state.c
-    unrun = sa.select(uid).where(_is_unrun()).order_by(uid).limit(1)
+    unrun = sa.select(uid).where(_IS_UNRUN).order_by(uid).limit(1)
     first = sa.select(unrun.where(uid >= NO_UID).scalar_subquery().label("uid"))
     each = first.cte("with_unrun", recursive=True)
     following = unrun.where(uid > each.c.uid).correlate(each).scalar_subquery()
@@ -183,25 +164,6 @@ def _is_over() -> sa.Select[Any]:
 
 def _expected() -> sa.Select[Any]:
     return sa.select(operations).where(IS_EXPECTED)
-
-
-def _is_unrun() -> sa.ColumnElement[bool]:
-    """Return whether an operation was due and never ran: the condition of operations_unrun."""
-    return stands_in(operations.c.state, UNRUN)
-
-
-def _was_due() -> sa.ColumnElement[bool]:
-    """Return whether an operation of an action that never ran was recorded.
-
-    Not EXISTS: for that PostgreSQL reads the operations of all actions into a hash.
-    """
-    one = (
-        sa.select(operations.c.id)
-        .where(operations.c.action_uid == actions.c.uid)
-        .where(_is_unrun())
-        .limit(1)
-    )
-    return one.correlate(actions).scalar_subquery().is_not(None)
 
 
 def _of_last(stands: sa.ColumnElement[bool], column: sa.ColumnElement[Any]) -> sa.ScalarSelect[Any]:

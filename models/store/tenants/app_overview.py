@@ -85,11 +85,6 @@ def handed_over(
     ]
 
 
-def active_names(connection: sa.Connection, small_app_id: int, limit: int) -> list[str]:
-    """Return the names of up to `limit` user-defined active actions of a small app, in order."""
-    return list(connection.execute(_active_names(small_app_id, limit)).scalars())
-
-
 def _active_names(small_app_id: int, limit: int) -> sa.Select[Any]:
     query = sa.select(actions.c.name).where(
         actions.c.small_app_id == small_app_id,

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -64,9 +64,9 @@ def statuses_of(
     data = _data(connection, small_app_ids)
     return {
         id: {
-            **_status_in(runs.get(id, []), now, has_data=shown.refreshed),
+            **_status_in(runs.get(id, []), now, has_data=shown.pop("has_data")),
             "blocking_maintenance": any(_blocks(row, now, lease) for row in runs.get(id, [])),
-            **shown.columns,
+            **shown,
         }
         for id, shown in data.items()
     }
@@ -181,19 +181,19 @@ def _error(last: sa.Row[Any] | None) -> str | None:
     return last.error or text or None
 
 
-class _Data(NamedTuple):
-    """When a small app refreshes next, the instant of its newest data, and whether it has any."""
-
-    columns: dict[str, datetime | None]
-    refreshed: bool
-
-
-def _data(connection: sa.Connection, small_app_ids: Collection[int]) -> dict[int, _Data]:
-    found: dict[int, _Data] = {}
+def _data(connection: sa.Connection, small_app_ids: Collection[int]) -> dict[int, dict[str, Any]]:
+    """Return when each small app refreshes next, the instant of its newest data, if it has any."""
+    found: dict[int, dict[str, Any]] = {}
     rows = connection.execute(_data_of(tuple(small_app_ids))).mappings().all()
     for row in closing_rows(connection, rows):
-        new = _Data({"next_run_at": None, "data_updated_at": row["published"]}, row["refreshed"])
-        of_app = found.setdefault(row["small_app_id"], new).columns
+        of_app = found.setdefault(
+            row["small_app_id"],
+            {
+                "next_run_at": None,
+                "data_updated_at": row["published"],
+                "has_data": row["refreshed"],
+            },
+        )
         known = of_app["next_run_at"]
         # What is stored of those with calendars may lie before the first that they leave.
         is_earlier = row["document"] and (known is None or row["next_occurrence_at"] < known)

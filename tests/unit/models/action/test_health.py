@@ -20,7 +20,6 @@ WELL = {
     "overdue_since": None,
     "missed_at": None,
     "trouble_reason": None,
-    "was_due": True,
     "first_run": None,
     "is_over": False,
 }
@@ -31,29 +30,32 @@ PARTIAL = {"last_state": "partial"}
     ("changes", "expected"),
     [
         ({}, Health(None, "runs well")),
-        ({"last_state": None, "was_due": False}, Health(None, "has not been due yet")),
-        ({"last_state": None}, Health(Trouble.NEVER_RAN, "was due and never ran")),
+        ({"last_state": None}, Health(None, "has not been due yet")),
         (
-            {"last_state": None, "was_due": False, "is_over": True},
+            {"last_state": None, "first_run": "skipped"},
+            Health(Trouble.NEVER_RAN, "was due and never ran"),
+        ),
+        (
+            {"last_state": None, "is_over": True},
             Health(
                 Trouble.NEVER_RAN,
                 "never ran, and no occurrence is to come; give it another date or rule",
             ),
         ),
         (
-            {"last_state": None, "was_due": False, "is_over": True, "first_run": "queued"},
+            {"last_state": None, "is_over": True, "first_run": "queued"},
             Health(None, "is due for the first time"),
         ),
         (
-            {"last_state": None, "was_due": False, "is_over": True, "first_run": "cancelled"},
+            {"last_state": None, "is_over": True, "first_run": "cancelled"},
             Health(None, "has not been due yet"),
         ),
         (
-            {"last_state": None, "was_due": False, "first_run": "retry"},
+            {"last_state": None, "first_run": "retry"},
             Health(None, "failed at its first attempt, and is tried again"),
         ),
         (
-            {"last_state": None, "was_due": False, "first_run": "running"},
+            {"last_state": None, "first_run": "running"},
             Health(None, "runs for the first time"),
         ),
         ({"set_aside": "broken"}, Health(Trouble.SET_ASIDE, "set aside: broken", NOON)),
@@ -95,7 +97,7 @@ PARTIAL = {"last_state": "partial"}
             ),
         ),
         (
-            {"last_state": None, "was_due": True, "trouble_reason": "no daemon ticked"},
+            {"last_state": None, "first_run": "missed", "trouble_reason": "no daemon ticked"},
             Health(Trouble.NEVER_RAN, "was due and never ran: no daemon ticked"),
         ),
         ({"missed_at": NOON, "active": False}, Health(None, "paused")),
