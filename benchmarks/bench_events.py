@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from benchmarks.filling import MINUTE, analyze, bulk_insert, instant
 from benchmarks.harness import Database, Figure, Sizes, Stack, Stopwatch, main, middle
 from minutebook.steps import SmallApp
-from models.store import facts
+from models.store import key_values
 from models.store.notices.alerting import NO_ALERTS
 from models.tables import action_cursor
 from models.values.delays import events_due
@@ -34,7 +34,7 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
     for _ in range(sizes.repeats + 1):
         with database.engine.begin() as connection:
             decided = (database.now - MINUTE).isoformat()
-            facts.set_fact(connection, facts.EVENTS_DECIDED, decided)
+            key_values.set_value(connection, key_values.EVENTS_DECIDED, decided)
         due.append(_one_tick(database, sizes.subjects))
         idle.append(_one_tick(database, 0))
         with stack.broker.client() as client:

@@ -83,7 +83,7 @@ def parts_of(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (values[start : start + size] for start in range(0, len(values), size))
 
 
-def stands_in(column: sa.ColumnElement[str], values: Collection[str]) -> sa.ColumnElement[bool]:
+def in_literals(column: sa.ColumnElement[str], values: Collection[str]) -> sa.ColumnElement[bool]:
     """Return `column IN (values)` with the values, plain words, as sorted literals.
 
     A partial index serves only a statement that contains its condition; SQLite and PostgreSQL's
@@ -93,13 +93,13 @@ def stands_in(column: sa.ColumnElement[str], values: Collection[str]) -> sa.Colu
     return column == words[0] if len(words) == 1 else column.in_(words)
 
 
-def is_still(column: sa.ColumnElement[str], values: Collection[str]) -> sa.ColumnElement[bool]:
+def in_unindexed(column: sa.ColumnElement[str], values: Collection[str]) -> sa.ColumnElement[bool]:
     """Return `column IN (values)` for rows that are found by another column, usually their key.
 
     No partial index serves it. By the statistics of a quiet moment such an index is empty, so
     PostgreSQL would read all that it holds by now instead of using the key.
     """
-    return stands_in(column.concat(sa.literal_column("''")), values)
+    return in_literals(column.concat(sa.literal_column("''")), values)
 
 
 def insert_ignoring(connection: sa.Connection, table: sa.Table) -> Any:
@@ -150,7 +150,7 @@ def byte_length(connection: sa.Connection, text: sa.ColumnElement[str]) -> sa.Co
     return sa.func.coalesce(length, 0)
 
 
-def is_among(
+def in_many(
     connection: sa.Connection, column: sa.Column[Any], values: Collection[Any]
 ) -> sa.ColumnElement[bool]:
     """Return `column IN (values)` for many keys: PostgreSQL gets them as one array."""

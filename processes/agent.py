@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from broker.app import configure
 from models.errors import Refused
-from models.store.presence import Seen
 from models.store.schema import UnfitSchema, check_schema, current_revision, refuse_unreleased
+from models.store.workers import Heartbeat
 from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import (
@@ -86,7 +86,7 @@ def _is_being_made(engine: sa.Engine) -> bool:
         return current_revision(connection) is None
 
 
-def _worker(line: str) -> Seen:
+def _worker(line: str) -> Heartbeat:
     try:
         return described_worker(json.loads(line))
     except (AttributeError, ValueError, KeyError, TypeError, OverflowError):

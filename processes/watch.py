@@ -17,7 +17,7 @@ from uuid import uuid4
 import sqlalchemy as sa
 
 from models.notices import NoticeKind, quiet_until, shown_target
-from models.store import facts
+from models.store import key_values
 from models.store.notices import Notice, Owed
 from models.store.notices import installation as notices
 from models.store.notices.alerting import alert_targets
@@ -84,7 +84,7 @@ class Watcher:
     def _look(self) -> None:
         with reading(self.engine) as connection:
             seen = look(connection, self.settings)
-            text = facts.fact(connection, BROKEN)
+            text = key_values.value(connection, BROKEN)
             owed = notices.sendable(connection)
         if self._is_quiet(seen.now):
             return
@@ -106,7 +106,7 @@ class Watcher:
         stored = json.dumps({key: alarm.as_json() for key, alarm in change.alarms.items()})
         owed: list[Owed] = []
         with self.engine.begin() as connection:
-            if not facts.move_fact(connection, BROKEN, seen, stored):
+            if not key_values.move_value(connection, BROKEN, seen, stored):
                 return []
             for kind, alarms in _told(change):
                 its = (kind, now.isoformat(), _payload(kind, alarms))

@@ -27,7 +27,7 @@ from broker.lost_connections import log_lost_connections_calmly
 from broker.names import DEFAULT, HEAVY, parse_queues
 from models.carriers import OURS
 from models.errors import SchedulerError
-from models.store import presence
+from models.store import workers
 from models.store.clocks import read_both
 from models.store.notices.alerting import alert_targets
 from models.store.schema import refuse_unreleased
@@ -70,7 +70,7 @@ class Presence:
         try:
             with engine.begin() as connection:
                 its = (self.name, self.queues, os.getpid())
-                presence.beat(connection, presence.Seen(*its, slots=self.slots))
+                workers.beat(connection, workers.Heartbeat(*its, slots=self.slots))
         except sa.exc.SQLAlchemyError as error:
             logger.warning(
                 "database_unavailable",
@@ -98,7 +98,7 @@ class Presence:
         """Record that the worker stopped in order; called after its pool has ended."""
         try:
             with make_engine(self.settings).begin() as connection:
-                presence.stopped(connection, self.name)
+                workers.stopped(connection, self.name)
         except sa.exc.SQLAlchemyError as error:
             logger.warning(
                 "database_unavailable",
@@ -130,10 +130,10 @@ class Presence:
                     _, skew_s = read_both(connection)
                     clock.note(skew_s)
                     its = (self.name, self.queues, pid, skew_s)
-                    presence.beat(connection, presence.Seen(*its, slots=self.slots))
+                    workers.beat(connection, workers.Heartbeat(*its, slots=self.slots))
                     failures = None if is_recorded else self._step_failures
                     if failures is not None:
-                        presence.note_step_failures(connection, self.name, failures)
+                        workers.note_step_failures(connection, self.name, failures)
                 is_recorded = is_recorded or failures is not None
             except sa.exc.SQLAlchemyError as error:
                 logger.warning(

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 
 from models.sql import read_clock
-from models.store import clock_steps, facts, notices, tick_work, ticks
+from models.store import clock_steps, key_values, notices, tick_work, ticks
 from models.store.operations import backfills, reserve
 from models.store.tick_work import Found
 from models.store.ticks import CLOCK_WAS_WRONG
@@ -62,7 +62,7 @@ def _look(
                 set_back_s = max(0.0, (last_now - now).total_seconds())
                 found = tick_work.look(connection, now, *spans)
         was_down = downtime.note(connection, last_now, now, longest_gap)
-        facts.set_fact(connection, facts.LAST_NOW, now.isoformat())
+        key_values.set_value(connection, key_values.LAST_NOW, now.isoformat())
     return replace(found, set_back_s=set_back_s, was_down=was_down)
 
 
@@ -91,7 +91,7 @@ def _set_right(connection: sa.Connection, last_now: datetime, now: datetime) -> 
 
 def _is_right_again(connection: sa.Connection, last_now: datetime, now: datetime) -> bool:
     """Return whether the clock made up for its last step back; an outage rarely has that length."""
-    set_back = facts.clock_set_back(connection)
+    set_back = key_values.clock_set_back(connection)
     if set_back is None:
         return False
     jumped, (_, back) = now - last_now, set_back
@@ -106,8 +106,8 @@ def _begin_to_wind_back(connection: sa.Connection, now: datetime, by: timedelta)
     # Before the cursors: events are decided again from the first withdrawn span on.
     withdraw_what_lies_ahead(connection, now)
     set_back = {"at": now.isoformat(), "seconds": by.total_seconds()}
-    facts.set_fact(connection, facts.CLOCK_SET_BACK, json.dumps(set_back))
-    facts.set_fact(connection, facts.WINDING_BACK, now.isoformat())
+    key_values.set_value(connection, key_values.CLOCK_SET_BACK, json.dumps(set_back))
+    key_values.set_value(connection, key_values.WINDING_BACK, now.isoformat())
     logger.warning(
         "clock_set_back",
         "the clock went back by {by}: all is decided again from {since} on",
@@ -153,7 +153,7 @@ def _wind_back_some(engine: sa.Engine, at: datetime | None) -> int:
     made or changed since then do not lie ahead, and what was due since then is not missed.
     """
     with engine.begin() as connection:
-        stored = facts.hold_fact(connection, facts.WINDING_BACK)
+        stored = key_values.hold_value(connection, key_values.WINDING_BACK)
         if stored is None:
             # Another daemon did the rest.
             return 0
@@ -162,5 +162,5 @@ def _wind_back_some(engine: sa.Engine, at: datetime | None) -> int:
         if ahead:
             clock_steps.wind_back(connection, min(now, instant_in(stored) or now), ahead)
         else:
-            facts.remove_fact(connection, facts.WINDING_BACK)
+            key_values.remove_value(connection, key_values.WINDING_BACK)
         return len(ahead)

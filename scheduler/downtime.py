@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.sql import read_clock
-from models.store import facts
+from models.store import key_values
 from models.store.actions.downtime import in_words, last_downtime, stored_span
 from models.store.notices import missed as notices
 from models.store.notices.missed import Episode
@@ -52,7 +52,10 @@ def outage_at(connection: sa.Connection, at: datetime, longest_gap: timedelta) -
     span = stored_span(connection)
     if span is not None and span.since < at <= span.until:
         return Outage(span.since, span.until)
-    last_now, now = facts.instant_fact(connection, facts.LAST_NOW), read_clock(connection)
+    last_now, now = (
+        key_values.instant_value(connection, key_values.LAST_NOW),
+        read_clock(connection),
+    )
     if last_now is not None and last_now < at <= now and now - last_now > longest_gap:
         return Outage(last_now, now)
     return None
@@ -72,7 +75,7 @@ def note(
     recorded_from = read_clock(connection) - (now - last_now)
     instants = {"since": last_now, "until": now, "recorded_from": recorded_from}
     fact = json.dumps({key: at.isoformat() for key, at in instants.items()})
-    facts.set_fact(connection, facts.DOWNTIME, fact)
+    key_values.set_value(connection, key_values.DOWNTIME, fact)
     return True
 
 

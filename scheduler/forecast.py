@@ -13,7 +13,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.action.plan import Plan
-from models.store import facts
+from models.store import key_values
 from models.store.people import events
 from models.store.people.events import Range
 from models.store.tenants.closing import closing
@@ -55,7 +55,7 @@ def forecast(
 
 def watch(connection: sa.Connection, state: State, now: datetime) -> Watched:
     """Return an event action with the window in which its events are decided at `now`."""
-    return watched_of(state, now, facts.instant_fact(connection, facts.EVENTS_DECIDED))
+    return watched_of(state, now, key_values.instant_value(connection, key_values.EVENTS_DECIDED))
 
 
 def on_its_way_since(connection: sa.Connection, state: State, now: datetime) -> datetime:

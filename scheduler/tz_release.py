@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from cron import KERNEL_VERSION, tz_release
 from models.errors import Refused
 from models.sql import insert_ignoring
-from models.store import facts
+from models.store import key_values
 from models.store.actions import cursors
-from models.store.facts import KERNEL, TZ_RELEASE
+from models.store.key_values import KERNEL, TZ_RELEASE
 from models.tables import installation
 from runtime.logs.events import EventLog
 
@@ -64,7 +64,7 @@ def release_in(kernel: str | None, tz: str | None) -> Release | None:
 
 def stored_release(connection: sa.Connection) -> Release | None:
     """Return the release that decides in this database, None before the first daemon."""
-    return _release_of(facts.facts(connection, (KERNEL, TZ_RELEASE)))
+    return _release_of(key_values.values(connection, (KERNEL, TZ_RELEASE)))
 
 
 def _release_of(known: Mapping[str, str]) -> Release | None:
@@ -73,7 +73,7 @@ def _release_of(known: Mapping[str, str]) -> Release | None:
 
 def decides_here(connection: sa.Connection) -> bool:
     """Return whether this process's release decides in this database, for all actions."""
-    known = facts.facts(connection, (KERNEL, TZ_RELEASE, ADOPTING))
+    known = key_values.values(connection, (KERNEL, TZ_RELEASE, ADOPTING))
     return ADOPTING not in known and _release_of(known) == own_release()
 
 
@@ -85,13 +85,13 @@ def adopt_release(engine: sa.Engine) -> bool:
     own = own_release()
     with engine.begin() as connection:
         is_new = _take_over(connection, own)
-        is_adopting = facts.fact(connection, ADOPTING) is not None
+        is_adopting = key_values.value(connection, ADOPTING) is not None
     if not is_adopting:
         return is_new
     # A daemon that was killed meanwhile leaves the rest to the next one.
     _reschedule_all(engine)
     with engine.begin() as connection:
-        facts.remove_fact(connection, ADOPTING)
+        key_values.remove_value(connection, ADOPTING)
     return True
 
 
@@ -101,7 +101,7 @@ def _take_over(connection: sa.Connection, own: Release) -> bool:
     Waits for those that began before; see `hold_release`.
     """
     be_first(connection)
-    facts.hold_fact(connection, TZ_RELEASE)
+    key_values.hold_value(connection, TZ_RELEASE)
     stored = stored_release(connection)
     if stored is None or stored == own:
         return False
@@ -110,9 +110,9 @@ def _take_over(connection: sa.Connection, own: Release) -> bool:
             f"this database was used with {stored}; this daemon has {own}: "
             "upgrade it (the tzdata package) and start again"
         )
-    facts.set_fact(connection, ADOPTING, str(own))
-    facts.set_fact(connection, KERNEL, str(own.kernel))
-    facts.set_fact(connection, TZ_RELEASE, own.tz)
+    key_values.set_value(connection, ADOPTING, str(own))
+    key_values.set_value(connection, KERNEL, str(own.kernel))
+    key_values.set_value(connection, TZ_RELEASE, own.tz)
     return True
 
 
@@ -128,7 +128,7 @@ def hold_release(connection: sa.Connection) -> None:
 
     Until this transaction ends, no daemon adopts another release. The first to store one is ours.
     """
-    stored = _release_of(facts.facts(connection, (KERNEL, TZ_RELEASE), is_held=True))
+    stored = _release_of(key_values.values(connection, (KERNEL, TZ_RELEASE), is_held=True))
     own = own_release()
     if stored is None:
         be_first(connection)

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.celery_task import CeleryRules
-from models.store import presence
+from models.store import workers
 from runtime.config import Settings
 from runtime.sections.celery import CelerySettings
 from scheduler.changes.change import Changed, apply_all
@@ -68,4 +68,4 @@ def celery_messages(
 def follow_by_name(engine: sa.Engine, *tasks: str) -> None:
     """Say that a worker follows these tasks."""
     with engine.begin() as connection:
-        presence.beat(connection, presence.Seen("shop@host", "celery", 1, follows=tasks))
+        workers.beat(connection, workers.Heartbeat("shop@host", "celery", 1, follows=tasks))

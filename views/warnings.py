@@ -15,8 +15,8 @@ from models.store import actions as store
 from models.store.operations.external_send import FOLLOWED_WITHIN
 from models.store.people import selection, users
 from models.store.people.users import User
-from models.store.presence import task_signatures
 from models.store.tenants import app_overview
+from models.store.workers import task_signatures
 from models.tenant.document import SmallAppModel
 from models.tenant.sources import warnings_of_domains
 from runtime.config import Settings

@@ -15,7 +15,7 @@ from models.action.plan import Plan
 from models.bulk_sql import given
 from models.column_types import UTCDateTime
 from models.operation import OperationState
-from models.sql import is_among, parts_of
+from models.sql import in_many, parts_of
 from models.store.actions.missed import spans
 from models.store.conditions import IS_LIVE
 from models.store.notices import missed as missed_notices
@@ -35,7 +35,7 @@ def hold_ahead(connection: sa.Connection, now: datetime) -> Sequence[UUID]:
     ahead = sa.select(action_cursor.c.action_uid).where(is_ahead)
     farthest = ahead.order_by(action_cursor.c.watermark.desc()).limit(AT_ONCE)
     while uids := [uid for uid in connection.execute(farthest).scalars() if uid is not None]:
-        among = is_among(connection, action_cursor.c.action_uid, uids)
+        among = in_many(connection, action_cursor.c.action_uid, uids)
         # In the order in which changes lock them; those may have set back all of these meanwhile.
         in_order = ahead.where(among).order_by(action_cursor.c.action_uid)
         held = connection.execute(in_order.with_for_update(key_share=True)).scalars().all()
@@ -54,19 +54,19 @@ def wind_back(connection: sa.Connection, now: datetime, uids: Sequence[UUID]) ->
     again = _cut_spans(connection, now, uids)
     connection.execute(
         sa.delete(operations).where(
-            is_among(connection, operations.c.action_uid, uids),
+            in_many(connection, operations.c.action_uid, uids),
             operations.c.occurrence_at > now,
             operations.c.state == OperationState.MISSED,
         )
     )
     connection.execute(
         sa.delete(missed_spans).where(
-            is_among(connection, missed_spans.c.action_uid, uids), missed_spans.c.last_at > now
+            in_many(connection, missed_spans.c.action_uid, uids), missed_spans.c.last_at > now
         )
     )
     missed_notices.withdraw_after(connection, now)
     _change_back(connection, now, uids)
-    moved = sa.update(action_cursor).where(is_among(connection, action_cursor.c.action_uid, uids))
+    moved = sa.update(action_cursor).where(in_many(connection, action_cursor.c.action_uid, uids))
     values = {"watermark": now, "next_occurrence_at": _due_from(sa.literal(now, UTCDateTime()))}
     connection.execute(moved.values(values))
     until = given(action_cursor, "action_uid", "watermark")
@@ -84,7 +84,7 @@ def _cut_spans(
     """
     again: dict[UUID, datetime] = {}
     cut: list[int] = []
-    of_theirs = is_among(connection, missed_spans.c.action_uid, uids)
+    of_theirs = in_many(connection, missed_spans.c.action_uid, uids)
     is_across = (missed_spans.c.first_at <= now, missed_spans.c.last_at > now)
     for span in spans(connection, of_theirs, *is_across):
         uid, plan = span["action_uid"], span["plan"]
@@ -94,7 +94,7 @@ def _cut_spans(
         elif not isinstance(plan, Plan) or plan.on_event is None:
             cut.append(span["id"])
     if cut:
-        its = sa.update(missed_spans).where(is_among(connection, missed_spans.c.id, cut))
+        its = sa.update(missed_spans).where(in_many(connection, missed_spans.c.id, cut))
         connection.execute(its.values(last_at=now.replace(microsecond=0)))
     return again
 
@@ -135,12 +135,12 @@ def come_back(connection: sa.Connection, behind: datetime, now: datetime) -> int
 
 def _change_back(connection: sa.Connection, now: datetime, uids: Sequence[UUID]) -> None:
     """Let changes made after `now` hold from `now`; revisions keep their effective_from."""
-    theirs = is_among(connection, revisions.c.action_uid, uids)
+    theirs = in_many(connection, revisions.c.action_uid, uids)
     begun = sa.func.coalesce(revisions.c.holds_from, revisions.c.effective_from)
     connection.execute(sa.update(revisions).where(theirs, begun > now).values(holds_from=now))
     ended = sa.update(revisions).where(theirs, revisions.c.ended_at > now)
     connection.execute(ended.values(ended_at=now))
-    its = is_among(connection, action_cursor.c.action_uid, uids)
+    its = in_many(connection, action_cursor.c.action_uid, uids)
     begins = sa.update(action_cursor).where(its, action_cursor.c.effective_from > now)
     connection.execute(begins.values(effective_from=now))
 

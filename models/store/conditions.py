@@ -5,14 +5,14 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.operation import TICKED, UNSTARTED, OperationState
-from models.sql import stands_in
+from models.sql import in_literals
 from models.tables import action_state, actions, backfills, notices, operations, revisions
 
 NOT_DELETED = actions.c.deleted_at.is_(None)
 # The condition of what a tick may decide, apart from the clock.
 IS_LIVE = sa.and_(actions.c.active, NOT_DELETED)
-IS_UNSTARTED = stands_in(operations.c.state, UNSTARTED)
-IS_RUNNING = stands_in(operations.c.state, {OperationState.RUNNING})
+IS_UNSTARTED = in_literals(operations.c.state, UNSTARTED)
+IS_RUNNING = in_literals(operations.c.state, {OperationState.RUNNING})
 # The condition of the index operations_overdue.
 NEVER_STARTED = sa.and_(
     IS_UNSTARTED,
@@ -20,9 +20,9 @@ NEVER_STARTED = sa.and_(
     operations.c.first_started_at.is_(None),
 )
 # Recorded by a tick and not started: overdue when it is old.
-IS_EXPECTED = sa.and_(NEVER_STARTED, stands_in(operations.c.cause, TICKED))
-IS_OWED = stands_in(notices.c.state, {"owed"})
-IS_ACTIVE_BACKFILL = stands_in(backfills.c.state, {"active"})
+IS_EXPECTED = sa.and_(NEVER_STARTED, in_literals(operations.c.cause, TICKED))
+IS_OWED = in_literals(notices.c.state, {"owed"})
+IS_ACTIVE_BACKFILL = in_literals(backfills.c.state, {"active"})
 # The revision that an operation runs.
 ITS_REVISION = sa.and_(
     revisions.c.action_uid == operations.c.action_uid,

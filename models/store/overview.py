@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from models.bulk_sql import given
 from models.carriers import carrier_of
 from models.operation import OperationState
-from models.sql import database_now, dicts, is_among
+from models.sql import database_now, dicts, in_many
 from models.store import measures
 from models.store.conditions import IS_RUNNING, NOT_DELETED
 from models.store.operations import with_names
@@ -79,7 +79,7 @@ def coming(
 def named(connection: sa.Connection, uids: Collection[UUID]) -> list[dict[str, Any]]:
     """Return uid, small app, name and plan of actions that are not deleted."""
     query = sa.select(actions.c.uid, actions.c.small_app_id, actions.c.name, actions.c.plan).where(
-        NOT_DELETED, is_among(connection, actions.c.uid, list(uids))
+        NOT_DELETED, in_many(connection, actions.c.uid, list(uids))
     )
     return dicts(connection, query)
 
@@ -109,7 +109,7 @@ def counted(
             sa.func.count().label("count"),
             sa.func.min(sa.cast(operations.c.id, sa.Text)).label("id"),
         )
-        .where(is_among(connection, operations.c.action_uid, list(uids)))
+        .where(in_many(connection, operations.c.action_uid, list(uids)))
         .where(operations.c.occurrence_at >= since, operations.c.occurrence_at <= database_now())
         .group_by(operations.c.action_uid, number, operations.c.state)
     )

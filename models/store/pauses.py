@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from models.carriers import HTTP, OURS
 from models.operation import OperationState
-from models.sql import Columns, database_now, insert_ignoring, is_among, stands_in
+from models.sql import Columns, database_now, in_literals, in_many, insert_ignoring
 from models.store.conditions import IS_UNSTARTED
 from models.tables import operations, pauses
 
@@ -80,7 +80,7 @@ IN_FORCE = IS_OPEN & (pauses.c.until.is_(None) | (pauses.c.until > database_now(
 def _listed(row: Columns) -> sa.ColumnElement[str]:
     """Return the name of an operation's queue where those of all carriers are listed."""
     prefixes = [
-        (stands_in(row["task"], carrier.tasks), sa.literal(carrier.prefix) + row["queue"])
+        (in_literals(row["task"], carrier.tasks), sa.literal(carrier.prefix) + row["queue"])
         for carrier in (HTTP, OURS)
     ]
     return sa.case(*prefixes, else_=row["queue"])
@@ -130,7 +130,7 @@ def not_paused(connection: sa.Connection, ids: Sequence[UUID]) -> set[UUID]:
     """Return those of `ids` that no pause covers."""
     if connection.execute(sa.select(pauses.c.id).where(IN_FORCE).limit(1)).first() is None:
         return set(ids)
-    among = is_among(connection, operations.c.id, ids)
+    among = in_many(connection, operations.c.id, ids)
     query = sa.select(operations.c.id).where(among, sa.not_(is_paused(operations.c)))
     return set(connection.execute(query).scalars())
 
@@ -198,7 +198,7 @@ def covered(connection: sa.Connection, target: Target) -> Covered:
         PauseKind.APP: row.small_app_id == target.small_app_id,
         PauseKind.QUEUE: _listed(row) == target.name,
     }[target.kind]
-    gone = stands_in(row.state, {OperationState.HANDED_OVER})
+    gone = in_literals(row.state, {OperationState.HANDED_OVER})
     counts = sa.select(
         sa.select(sa.func.count()).where(IS_UNSTARTED, its).scalar_subquery(),
         sa.select(sa.func.count())

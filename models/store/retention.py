@@ -9,7 +9,7 @@ from models.action.plan import Broken, Plan
 from models.operation import ENDED
 from models.sql import database_now, read_clock
 from models.store.conditions import IS_ACTIVE_BACKFILL
-from models.store.facts import EVENTS_DECIDED, instant_fact
+from models.store.key_values import EVENTS_DECIDED, instant_value
 from models.store.pauses import ENDS_AT
 from models.tables import (
     action_cursor,
@@ -98,7 +98,7 @@ def _is_out_of_sight(connection: sa.Connection) -> sa.ColumnElement[bool]:
 
 def _events_behind_s(connection: sa.Connection) -> float | None:
     """Return the age in seconds of the last decided instant of events; None before the first."""
-    decided = instant_fact(connection, EVENTS_DECIDED)
+    decided = instant_value(connection, EVENTS_DECIDED)
     if decided is None:
         return None
     return max(0.0, (read_clock(connection) - decided).total_seconds())

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 import migrations
 from models.errors import Refused
-from models.store import facts
+from models.store import key_values
 from runtime.database import is_made, reading
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def _is_newer(connection: sa.Connection, current: str | None) -> bool:
     # Revisions begin with their numbers.
     if current is None or current <= HEAD:
         return False
-    works_from = facts.fact(connection, WORKS_FROM)
+    works_from = key_values.value(connection, WORKS_FROM)
     if works_from is not None and works_from > HEAD:
         raise SchemaNewer(
             f"the database's schema {current} is of a newer release, and works with {works_from} "
@@ -196,7 +196,7 @@ def _note_works_from(connection: sa.Connection, config: "Config") -> None:
     scripts = ScriptDirectory.from_config(config).walk_revisions()
     named = [str(works_from) for one in scripts if (works_from := _works_from(one.module))]
     if named:
-        facts.set_fact(connection, WORKS_FROM, max(named))
+        key_values.set_value(connection, WORKS_FROM, max(named))
 
 
 def _works_from(migration: object) -> str | None:

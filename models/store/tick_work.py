@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from models.column_types import UTCDateTime
 from models.sql import database_now
-from models.store import presence
+from models.store import workers
 from models.store.conditions import (
     IS_ACTIVE_BACKFILL,
     IS_OWED,
@@ -17,7 +17,7 @@ from models.store.conditions import (
     IS_UNSTARTED,
     NEVER_STARTED,
 )
-from models.store.facts import KERNEL, LAST_NOW, TZ_RELEASE, WINDING_BACK, fact_query
+from models.store.key_values import KERNEL, LAST_NOW, TZ_RELEASE, WINDING_BACK, value_query
 from models.store.operations import reserve
 from models.store.operations.external_send import IN_DOUBT
 from models.store.operations.put_back import STRANDED
@@ -84,10 +84,10 @@ def _looking() -> sa.Select[Any]:
     )
     asked: list[Any] = [
         now,
-        fact_query(LAST_NOW).scalar_subquery(),
-        fact_query(WINDING_BACK).exists(),
-        fact_query(KERNEL).scalar_subquery(),
-        fact_query(TZ_RELEASE).scalar_subquery(),
+        value_query(LAST_NOW).scalar_subquery(),
+        value_query(WINDING_BACK).exists(),
+        value_query(KERNEL).scalar_subquery(),
+        value_query(TZ_RELEASE).scalar_subquery(),
         _first(action_cursor.c.next_occurrence_at) <= now,
         _first(actions.c.small_app_id, actions.c.event.is_not(None)),
         first_unstarted,
@@ -133,7 +133,7 @@ def look(
     closer = connection.execute(_LOOK_CLOSER).one() if is_unsent or waits else ()
     repairs = Repairs(*map(bool, [*parts, *closer]))
     queued = () if unstarted is None else reserve.queued(connection)
-    listened = presence.listened_queues(connection, presence.GONE) if queued else frozenset()
+    listened = workers.listened_queues(connection, workers.GONE) if queued else frozenset()
     return Found(
         now, instant_in(last), bool(winding), bool(due), event_app is not None,
         (kernel, tz), repairs, queued, listened,

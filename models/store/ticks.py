@@ -7,12 +7,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.sql import database_now, read_clock
-from models.store.facts import (
+from models.store.key_values import (
     LAST_NOW,
     STOPPED,
-    fact_query,
-    hold_fact,
-    set_fact,
+    hold_value,
+    set_value,
+    value_query,
 )
 from models.stored import document_in, instant_in
 from models.tables import (
@@ -39,7 +39,7 @@ def report(
 
 def hold_last_now(connection: sa.Connection) -> datetime | None:
     """Return the last tick's `now`; until this transaction ends, no other tick changes it."""
-    return instant_in(hold_fact(connection, LAST_NOW))
+    return instant_in(hold_value(connection, LAST_NOW))
 
 
 def clock_went_back(connection: sa.Connection, now: datetime, by: timedelta) -> bool:
@@ -47,7 +47,7 @@ def clock_went_back(connection: sa.Connection, now: datetime, by: timedelta) -> 
 
     Until this transaction ends, no other tick sets the clock right. Ticks without a jump go on.
     """
-    last_now = instant_in(hold_fact(connection, LAST_NOW, read=True, key_share=True))
+    last_now = instant_in(hold_value(connection, LAST_NOW, read=True, key_share=True))
     return last_now is not None and last_now < now - by
 
 
@@ -57,7 +57,7 @@ def last(connection: sa.Connection) -> dict[str, Any] | None:
     After a clock was ahead, older reports have later instants. `stopped_at` is when its daemon
     stopped cleanly; None if the last clean stop was another's, or none.
     """
-    stop = fact_query(STOPPED).scalar_subquery()
+    stop = value_query(STOPPED).scalar_subquery()
     query = sa.select(ticks, stop.label("stop")).order_by(ticks.c.id.desc()).limit(1)
     row = connection.execute(query).mappings().one_or_none()
     if row is None:
@@ -74,7 +74,7 @@ def last(connection: sa.Connection) -> dict[str, Any] | None:
 def daemon_stopped(connection: sa.Connection, daemon: str) -> None:
     """Record that a daemon stopped cleanly, now."""
     at = read_clock(connection)
-    set_fact(connection, STOPPED, json.dumps({"daemon": daemon, "at": at.isoformat()}))
+    set_value(connection, STOPPED, json.dumps({"daemon": daemon, "at": at.isoformat()}))
 
 
 def has_ticked(connection: sa.Connection, daemon_prefix: str, within: timedelta) -> bool:

@@ -9,7 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.action.plan import sound
-from models.store import facts
+from models.store import key_values
 from models.store.actions import cursors
 from models.store.notices import missed as missed_notices
 from models.store.people import events
@@ -62,7 +62,7 @@ class EventTick:
 
     def _decide_all(self) -> None:
         with reading(self.engine) as connection:
-            seen = facts.fact(connection, facts.EVENTS_DECIDED)
+            seen = key_values.value(connection, key_values.EVENTS_DECIDED)
             rows = events.event_actions(connection)
             self._decide(connection, self._watched(rows, instant_in(seen)))
         if not self.left:
@@ -74,7 +74,7 @@ class EventTick:
         The window is that one second. What is not recorded now is left to the next tick.
         """
         with reading(self.engine) as connection:
-            decided = facts.instant_fact(connection, facts.EVENTS_DECIDED)
+            decided = key_values.instant_value(connection, key_values.EVENTS_DECIDED)
             rows = events.dependants(connection, uid)
             since = self.now - SECOND
             watched = [
@@ -107,7 +107,7 @@ class EventTick:
                 # A change may have recorded what the action missed.
                 return
             until = self.now.isoformat()
-            if not facts.move_fact(connection, facts.EVENTS_DECIDED, seen, until):
+            if not key_values.move_value(connection, key_values.EVENTS_DECIDED, seen, until):
                 # Another daemon was first, and recorded the late occurrences.
                 return
             missed = record(connection, list(self.late.values()))
@@ -189,7 +189,7 @@ def withdraw_what_lies_ahead(connection: sa.Connection, now: datetime) -> None:
     """Withdraw what a clock that was ahead recorded as missed, to decide it again from `now` on."""
     missed_notices.withdraw_after(connection, now)
     first_at = events.withdraw_missed(connection, now)
-    seen = facts.instant_fact(connection, facts.EVENTS_DECIDED)
+    seen = key_values.instant_value(connection, key_values.EVENTS_DECIDED)
     until = min(at for at in (seen, first_at, now) if at is not None)
     if seen is not None:
-        facts.set_fact(connection, facts.EVENTS_DECIDED, until.isoformat())
+        key_values.set_value(connection, key_values.EVENTS_DECIDED, until.isoformat())

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from models.action.plan import Plan
 from models.action.schedule import ONE_SECOND
 from models.events import LAST_SEEN
-from models.store import facts
+from models.store import key_values
 from models.store.actions import explain_facts, missed
 from models.values import format_instant
 from scheduler.decision import EventWindow, Occurrence, decide_events
@@ -48,7 +48,7 @@ def of_event(asked: Question, plan: Plan) -> Explanation:
 
 def _now_and_decided(asked: Question) -> tuple[datetime, datetime | None]:
     """Return the `now` of the next tick, and up to when events are decided already."""
-    decided = facts.instant_fact(asked.connection, facts.EVENTS_DECIDED)
+    decided = key_values.instant_value(asked.connection, key_values.EVENTS_DECIDED)
     now = asked.now if decided is None else max(asked.now, decided)
     return now, decided
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from models.store.presence import Seen
+from models.store.workers import Heartbeat
 from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.logs.events import EventLog
@@ -55,7 +55,7 @@ class Agent:
         self,
         engine: sa.Engine,
         settings: Settings,
-        worker: Seen | None,
+        worker: Heartbeat | None,
         group: str | None = None,
         apps: tuple[str, ...] = (),
         *,

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from models.carriers import CELERY
 from models.errors import LeaseLost
 from models.operation import UNSTARTED, AttemptKey, OperationState
-from models.sql import is_still
+from models.sql import in_unindexed
 from models.store.operations import (
     external_end,
     external_send,
@@ -115,7 +115,7 @@ def _comes_early(connection: sa.Connection, its: tuple[UUID, int]) -> bool:
     before = sa.select(sa.literal(1)).where(
         operations.c.id == id,
         operations.c.attempt == attempt - 1,
-        is_still(operations.c.state, RUNNING),
+        in_unindexed(operations.c.state, RUNNING),
     )
     return connection.execute(before).first() is not None
 

@@ -16,7 +16,7 @@ from models.errors import LeaseLost
 from models.store.operations import external_worker
 from models.store.operations.start_checks import NotStarted
 from models.store.operations.take import recorded_of
-from models.store.presence import Seen
+from models.store.workers import Heartbeat
 from runtime.database import DATABASE_AWAY
 from runtime.db_retry import persist
 from runtime.logs.events import EventLog
@@ -59,7 +59,7 @@ class Session:
         # What is not known of it, if the database may have committed it without an answer.
         self.doubt: Away | None = None
         # Set when a sidecar's worker introduces itself, on a connection for that purpose.
-        self.worker: Seen | None = None
+        self.worker: Heartbeat | None = None
 
     @property
     def is_busy(self) -> bool:

@@ -8,9 +8,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from minutebook.error_text import are_parameters, bounded
-from models.store import presence
+from models.store import workers as worker_store
 from models.store.clocks import read_both
-from models.store.presence import Seen
+from models.store.workers import Heartbeat
 from runtime.clock import monotonic
 from runtime.database import reason_of
 from runtime.logs.events import EventLog
@@ -25,7 +25,7 @@ HEARD_S = 10.0
 LARGEST_PID = 2**31 - 1
 
 
-def described_worker(given: Mapping[str, Any]) -> Seen:
+def described_worker(given: Mapping[str, Any]) -> Heartbeat:
     """Return the worker that a client describes.
 
     Raises KeyError, TypeError, ValueError, AttributeError or OverflowError.
@@ -35,7 +35,7 @@ def described_worker(given: Mapping[str, Any]) -> Seen:
     pid = int(given["pid"])
     if not 0 <= pid <= LARGEST_PID:
         raise ValueError(f"pid {pid} is not the id of a process")
-    seen = Seen(str(given["name"]), queues, pid, follows=follows)
+    seen = Heartbeat(str(given["name"]), queues, pid, follows=follows)
     return replace(seen, signatures=_signatures(given.get("signatures") or {}))
 
 
@@ -52,13 +52,13 @@ class Workers:
     """The workers known now, each recorded as alive in the table `workers`."""
 
     def __init__(
-        self, engine: sa.Engine, clock: SkewWatch, own: Seen | None, bounds: Bounds
+        self, engine: sa.Engine, clock: SkewWatch, own: Heartbeat | None, bounds: Bounds
     ) -> None:
         self._engine = engine
         self._bounds = bounds
         self._clock = clock
         self._own = own
-        self._heard: dict[str, tuple[Seen, float]] = {}
+        self._heard: dict[str, tuple[Heartbeat, float]] = {}
         # When the last worker that followed a task left: a claim of it may still lie in a socket.
         self._left: dict[str, float] = {}
         self._lock = threading.Lock()
@@ -73,27 +73,27 @@ class Workers:
         known = heard if self._own is None else [self._own, *heard]
         return any(task in (one.follows or ()) for one in known)
 
-    def within_bounds(self, worker: Seen) -> Seen:
+    def within_bounds(self, worker: Heartbeat) -> Heartbeat:
         """Return a worker as it is recorded: it follows what the agent serves, and no more."""
         follows = self._bounds.within(worker.follows or ())
         signatures = {task: its for task, its in worker.signatures.items() if task in follows}
         return replace(worker, follows=follows, signatures=signatures)
 
-    def is_news(self, worker: Seen) -> bool:
+    def is_news(self, worker: Heartbeat) -> bool:
         """Note that a worker is alive; return whether that has to be recorded at once."""
         with self._lock:
             known = self._heard.get(worker.name)
             self._heard[worker.name] = (worker, monotonic())
         return known is None or known[0] != worker
 
-    def write(self, connection: sa.Connection, workers: Sequence[Seen]) -> None:
+    def write(self, connection: sa.Connection, workers: Sequence[Heartbeat]) -> None:
         """Write that workers are alive."""
         _, skew_s = read_both(connection)
         self._clock.note(skew_s)
         for one in map(self.within_bounds, workers):
-            presence.beat(connection, replace(one, skew_s=skew_s))
+            worker_store.beat(connection, replace(one, skew_s=skew_s))
 
-    def left(self, worker: Seen) -> None:
+    def left(self, worker: Heartbeat) -> None:
         """Record that a worker has stopped, unless another of its name has taken its place."""
         with self._lock:
             known = self._heard.get(worker.name)
@@ -115,7 +115,7 @@ class Workers:
         if self._own is not None:
             self._record_stop(self._own)
 
-    def _record(self, workers: list[Seen]) -> None:
+    def _record(self, workers: list[Heartbeat]) -> None:
         try:
             with self._engine.begin() as connection:
                 self.write(connection, workers)
@@ -124,10 +124,10 @@ class Workers:
                 "database_unavailable", "database unavailable: {error}", reason_of(error)
             )
 
-    def _record_stop(self, worker: Seen) -> None:
+    def _record_stop(self, worker: Heartbeat) -> None:
         try:
             with self._engine.begin() as connection:
-                presence.stopped(connection, worker.name, is_follower=True)
+                worker_store.stopped(connection, worker.name, is_follower=True)
         except sa.exc.SQLAlchemyError as error:
             logger.warning(
                 "database_unavailable",

@@ -12,7 +12,7 @@ from uuid import UUID
 import psutil
 
 from models.celery_task import CeleryRules
-from models.store import presence
+from models.store import workers
 from runtime.database import reading
 from scheduler.changes.change import Changed, create_all
 from tests.acceptance.installation import Installation
@@ -76,7 +76,7 @@ class Shop:
     def followed(self) -> list[str]:
         """Return the tasks that live workers follow."""
         with reading(self.installation.engine) as connection:
-            return sorted(presence.followed_tasks(connection, timedelta(minutes=1)))
+            return sorted(workers.followed_tasks(connection, timedelta(minutes=1)))
 
     def agent(self, worker: Process) -> psutil.Process:
         """Return the agent beside a worker."""

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from models.sql import database_now
-from models.store import facts
+from models.store import key_values
 from models.tables import action_cursor, notices
 from runtime.database import reading
 from tests.acceptance.installation import Installation
@@ -141,7 +141,7 @@ def back_in_time(installation: Installation, hours: int) -> None:
     """As if the last tick had been so many hours ago: facts are aged, time is not moved."""
     at = installation.now() - timedelta(hours=hours)
     with installation.engine.begin() as connection:
-        facts.set_fact(connection, facts.LAST_NOW, at.isoformat())
+        key_values.set_value(connection, key_values.LAST_NOW, at.isoformat())
         connection.execute(sa.update(action_cursor).values(watermark=at, next_occurrence_at=at))
 
 

@@ -1,7 +1,7 @@
 """A daemon of another tz release than the one that computed what is stored."""
 
-from models.store import facts
-from models.store.facts import KERNEL, TZ_RELEASE
+from models.store import key_values
+from models.store.key_values import KERNEL, TZ_RELEASE
 from runtime.database import reading
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import ROOT, python
@@ -12,8 +12,8 @@ def test_a_daemon_of_an_older_release_refuses_to_start_and_changes_nothing(
 ) -> None:
     installation.due_action()
     with installation.engine.begin() as connection:
-        facts.set_fact(connection, KERNEL, "1")
-        facts.set_fact(connection, TZ_RELEASE, "2999z")
+        key_values.set_value(connection, KERNEL, "1")
+        key_values.set_value(connection, TZ_RELEASE, "2999z")
 
     daemon = installation.daemon()
     code = daemon.ended()
@@ -26,4 +26,4 @@ def test_a_daemon_of_an_older_release_refuses_to_start_and_changes_nothing(
     assert installation.rows() == []
     assert installation.ticks() == []
     with reading(installation.engine) as connection:
-        assert facts.fact(connection, TZ_RELEASE) == "2999z"
+        assert key_values.value(connection, TZ_RELEASE) == "2999z"

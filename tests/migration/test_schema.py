@@ -12,7 +12,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 import migrations
-from models.store import facts
+from models.store import key_values
 from models.store.schema import (
     HEAD,
     VERSION_TABLE,
@@ -114,7 +114,7 @@ def upgraded(engine: sa.Engine, works_from: str) -> None:
     """Let the database be as a newer release left it."""
     with engine.begin() as connection:
         connection.execute(sa.text("UPDATE minutebook_version SET version_num = '9999_post_all'"))
-        facts.set_fact(connection, WORKS_FROM, works_from)
+        key_values.set_value(connection, WORKS_FROM, works_from)
 
 
 def test_the_schema_of_a_newer_release_is_used_as_long_as_this_one_works_with_it(

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from models.celery_task import NO_TASKS
-from models.store import presence
+from models.store import workers
 from models.store.operations.external_send import FOLLOWED_WITHIN
 from models.store.tenants import app_overview
 from runtime.database import reading
@@ -30,7 +30,7 @@ def sendable(installation: Installation, author: ChangeContext) -> Sendable:
     """
     rules = (author.celery or NO_TASKS).within(author.trust)
     with reading(installation.engine) as connection:
-        signatures = presence.task_signatures(connection, FOLLOWED_WITHIN)
+        signatures = workers.task_signatures(connection, FOLLOWED_WITHIN)
         sent = app_overview.handed_over(connection, author.small_app.id, MOST_ACTIONS)
     known = signatures.keys() | {one.task for one, _ in sent}
     return Sendable(

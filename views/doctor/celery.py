@@ -9,7 +9,7 @@ from broker.celery_rules import application_of, rules_of
 from models.action.plan import Plan, read_plan
 from models.celery_task import HANDED_OVER, CeleryRules, HandOver
 from models.errors import BrokerUnavailable
-from models.store import presence
+from models.store import workers
 from models.store.operations.external_send import FOLLOWED_WITHIN
 from runtime.config import Settings
 from views.doctor.report import Checked, fault, ok, warning
@@ -40,7 +40,7 @@ def check_tasks(
     sent = [one for one in handed if one is not None]
     rules = rules_of(settings)
     yield from _refused(rules, sent)
-    followed = presence.followed_tasks(connection, FOLLOWED_WITHIN)
+    followed = workers.followed_tasks(connection, FOLLOWED_WITHIN)
     known = {one.task for one in sent}
     yield from _followed(len(known), sorted(known - followed))
 

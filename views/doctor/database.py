@@ -11,10 +11,10 @@ from broker.names import QUICK
 from cron import tz_release
 from models.carriers import OURS
 from models.column_types import StorableText
-from models.store import actions, facts
+from models.store import actions, key_values
 from models.store.clocks import read_both
 from models.store.conditions import IS_LIVE
-from models.store.facts import TZ_RELEASE
+from models.store.key_values import TZ_RELEASE
 from models.store.schema import (
     UTF8,
     UnfitSchema,
@@ -134,7 +134,7 @@ def _actions(connection: sa.Connection, verdict: Verdict) -> Iterator[Checked]:
 
 
 def _tz(connection: sa.Connection) -> Iterator[Checked]:
-    ours, stored = tz_release(), facts.fact(connection, TZ_RELEASE)
+    ours, stored = tz_release(), key_values.value(connection, TZ_RELEASE)
     if stored is not None and stored > ours:
         text = f"release {ours} is older than {stored}, which this database was used with"
         yield fault("time zones", text, "upgrade the package tzdata here")

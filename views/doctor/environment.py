@@ -14,7 +14,7 @@ from broker.names import DEFAULT, HEAVY, QUICK
 from minutebook.steps import registered_steps
 from models.carriers import OURS
 from models.errors import BrokerUnavailable
-from models.store import presence
+from models.store import workers
 from models.store.operations import reserve
 from models.values import counted
 from runtime.config import InvalidSetting, Settings, unknown_variables
@@ -155,7 +155,7 @@ def _queued(settings: Settings) -> tuple[Sequence[reserve.Queued], frozenset[str
         return (), frozenset()
     try:
         with reading(engine) as connection:
-            read = presence.listened_queues(connection, presence.GONE)
+            read = workers.listened_queues(connection, workers.GONE)
             return reserve.queued(connection), read
     except sa.exc.SQLAlchemyError:
         return (), frozenset()

@@ -12,7 +12,7 @@ from broker.sending import send_started
 from models.carriers import HTTP
 from models.job import JOB, id_of, listed_queue
 from models.operation import OperationState
-from models.store import presence
+from models.store import workers
 from models.store.operations import external_worker, jobs
 from models.store.operations.end import EndResult, Outcome, end
 from models.store.operations.jobs import Lane, Offer
@@ -56,13 +56,13 @@ def note_queues(installation: Installation, name: str, pid: int, queues: set[str
     """Record that workers ask this process for the jobs of these queues."""
     listed = ",".join(sorted(map(listed_queue, queues)))
     with installation.engine.begin() as connection:
-        presence.beat(connection, presence.Seen(name, listed, pid))
+        workers.beat(connection, workers.Heartbeat(name, listed, pid))
 
 
 def note_stop(installation: Installation, name: str) -> None:
     """Record that no worker asks this process any more."""
     with installation.engine.begin() as connection:
-        presence.stopped(connection, name)
+        workers.stopped(connection, name)
 
 
 def take(installation: Installation, wanted: ClaimRequest) -> JobToDo | None:

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from pydantic import Field
 
-from models.store import actions, facts, operations, presence, ticks
+from models.store import actions, key_values, operations, ticks, workers
 from models.store.actions.downtime import last_downtime
 from runtime.config import Settings
 from runtime.database import reading
@@ -145,7 +145,7 @@ def is_alive(installation: Installation, part: Part) -> bool:
     with reading(installation.engine) as connection:
         if part is Part.DAEMON:
             return ticks.has_ticked(connection, f"{host}:", 2 * settings.scheduler.tick)
-        live = presence.live_workers(connection, settings.worker.lease)
+        live = workers.live_workers(connection, settings.worker.lease)
     return any(f"@{host}:" in row["name"] for row in live)
 
 
@@ -162,7 +162,7 @@ def _serves(settings: WebSettings) -> bool:
 
 def _clock_set_back(connection: sa.Connection, now: datetime) -> ClockSetBack | None:
     """Return the last day's set-back of the clock, None for none."""
-    found = facts.clock_set_back(connection)
+    found = key_values.clock_set_back(connection)
     if found is None or abs(now - found[0]) >= DAY:
         return None
     return ClockSetBack(at=found[0], seconds=found[1].total_seconds())

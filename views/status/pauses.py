@@ -12,7 +12,7 @@ from models.celery_task import DEFAULT_QUEUE
 from models.errors import NotFound, Refused
 from models.problems import nearest
 from models.sql import read_clock
-from models.store import overview, pauses, presence
+from models.store import overview, pauses, workers
 from models.store.pauses import Pause, PauseKind, Target
 from models.tables import small_apps
 from models.values import format_instant, parse_instant
@@ -142,7 +142,7 @@ def list_queues(installation: Installation) -> Queues:
 def queues_in(connection: sa.Connection, lease: timedelta) -> Queues:
     """Return the queues that are paused, and those that have operations or workers."""
     held, found = pauses.in_force(connection), overview.queues(connection)
-    read = presence.listened_queues(connection, lease)
+    read = workers.listened_queues(connection, lease)
     ends = {one.name: one.until for one in held if one.kind is PauseKind.QUEUE}
     names = sorted({*ends, *read, *found}, key=lambda name: (name not in ends, name))
     nothing = {"waiting": 0, "running": 0, "oldest_at": None, "beaten_at": None}
@@ -190,7 +190,7 @@ def _queue(connection: sa.Connection, name: str) -> Target:
 def _known(connection: sa.Connection) -> Collection[str]:
     """Return the queues that workers, followers, operations, apps and open pauses name."""
     named = {*OURS_BY_NAME.values(), DEFAULT_QUEUE, *overview.queues(connection)}
-    named |= presence.listened_queues(connection, KNOWN_FOR)
+    named |= workers.listened_queues(connection, KNOWN_FOR)
     for trust in connection.scalars(sa.select(small_apps.c.trust)):
         named |= {OURS.listed(queue) for queue in trust.queues}
     return named | {one.name for one in pauses.in_force(connection) if one.name}

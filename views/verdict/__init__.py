@@ -15,10 +15,10 @@ from pydantic import Field
 
 from models.action.health import Trouble
 from models.problems import listed
-from models.store import overview, standing, tenants
+from models.store import installation_facts, overview, tenants, workers
 from models.store.actions.status import health_in, perhaps_unhealthy
+from models.store.installation_facts import DAY
 from models.store.scope import WHOLE_INSTALLATION, Scope
-from models.store.standing import DAY
 from runtime.config import Settings
 from runtime.database import reading
 from views.daemon import Daemon, daemon_in
@@ -116,7 +116,7 @@ def look(
     apps: Mapping[int, str] | None = None,
 ) -> Seen:
     """Return the verdict on a scope, and the daemon; `apps` are the names of the small apps."""
-    known = standing.known(connection)
+    known = installation_facts.known(connection)
     if scope.small_app_id is not None:
         own = tuple(one for one in known.pauses if one.concerns(scope.small_app_id))
         known = replace(known, pauses=own)
@@ -126,8 +126,8 @@ def look(
         known=known,
         daemon=daemon,
         ticks=overview.last_ticks(connection, TICKS) if has_error else (),
-        readers=standing.readers(connection, settings.worker.lease, DAY),
-        waiting=standing.waiting(connection, scope, WAITS_AT_LEAST),
+        readers=workers.readers(connection, settings.worker.lease, DAY),
+        waiting=installation_facts.waiting(connection, scope, WAITS_AT_LEAST),
     )
     disk = disk_of(settings) if scope.small_app_id is None else None
     rows = perhaps_unhealthy(connection, settings.alert.overdue, scope)

@@ -7,9 +7,10 @@ from typing import Any
 
 from models.carriers import HTTP, OURS
 from models.problems import listed
+from models.store.installation_facts import DAY, Known, Waiting
 from models.store.pauses import PauseKind
-from models.store.standing import DAY, Known, Readers, Waiting
 from models.store.ticks import CLOCK_WAS_WRONG
+from models.store.workers import Readers
 from models.values import counted
 from models.values.durations import lasting
 from runtime.config import Settings

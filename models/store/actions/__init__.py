@@ -11,7 +11,7 @@ from models.bulk_sql import given, insert_all
 from models.column_types import UTCDateTime
 from models.errors import Hint, NotFound
 from models.events import END_OF, end_event
-from models.sql import byte_length, dicts, is_among
+from models.sql import byte_length, dicts, in_many
 from models.store.actions.status import listing
 from models.store.conditions import NOT_DELETED, of_app
 from models.store.scope import Scope
@@ -83,7 +83,7 @@ def _begin(
         "effective_from": at,
     }
     of_each = sa.select(actions.c.uid, *first.values())
-    of_each = of_each.where(is_among(connection, actions.c.uid, uids))
+    of_each = of_each.where(in_many(connection, actions.c.uid, uids))
     connection.execute(sa.insert(revisions).from_select(["action_uid", *first], of_each))
     rows = [{"action_uid": uid, "next_occurrence_at": next_at[uid]} for uid in uids]
     insert_all(connection, action_cursor, rows, {"watermark": at, "effective_from": at})
@@ -241,7 +241,7 @@ def dependants(
 def names_among(connection: sa.Connection, small_app_id: int, names: Collection[str]) -> set[str]:
     """Return those of these names that an action of the small app has."""
     found = sa.select(actions.c.name).where(
-        of_app(small_app_id), is_among(connection, actions.c.name, sorted(names))
+        of_app(small_app_id), in_many(connection, actions.c.name, sorted(names))
     )
     return set(connection.execute(found).scalars())
 

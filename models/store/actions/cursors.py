@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from models.action import DUE_DATE
 from models.bulk_sql import given
-from models.sql import is_among, parts_of
+from models.sql import in_many, parts_of
 from models.store.conditions import NOT_DELETED
 from models.tables import action_cursor, actions
 
@@ -129,7 +129,7 @@ def seen_named(
     """Return what documents of these names are compared with, by name, without a lock."""
     found: dict[str, sa.Row[Any]] = {}
     for some in parts_of(list(_uids_named(connection, small_app_id, names)), AT_ONCE):
-        seen = _SEEN.where(is_among(connection, actions.c.uid, some))
+        seen = _SEEN.where(in_many(connection, actions.c.uid, some))
         found |= {row.name: row for row in connection.execute(seen)}
     return found
 
@@ -148,7 +148,7 @@ def are_as_seen(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> bool:
 
 def _left_alone(connection: sa.Connection, uids: Sequence[UUID]) -> tuple[int, ...]:
     """Return how many of these actions are there and sound, and add up their revisions."""
-    among = is_among(connection, actions.c.uid, uids)
+    among = in_many(connection, actions.c.uid, uids)
     query = sa.select(sa.func.count(), sa.func.sum(actions.c.revision)).where(among)
     sound = query.where(NOT_DELETED, actions.c.set_aside.is_(None))
     return tuple(connection.execute(sound).one())
@@ -175,7 +175,7 @@ def _uids_named(
 
 def lock_all(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[sa.Row[Any]]:
     """Return these actions' cursors, earliest first, each locked as `lock` does."""
-    its_cursor = is_among(connection, action_cursor.c.action_uid, uids)
+    its_cursor = in_many(connection, action_cursor.c.action_uid, uids)
     in_order = sa.select(action_cursor.c.action_uid).order_by(action_cursor.c.action_uid)
     connection.execute(in_order.where(its_cursor).with_for_update(key_share=True))
     return _read_locked(connection, uids)
@@ -203,7 +203,7 @@ def _read_locked(
     """
     if not uids:
         return []
-    query = query.where(is_among(connection, action_cursor.c.action_uid, uids))
+    query = query.where(in_many(connection, action_cursor.c.action_uid, uids))
     return connection.execute(query.order_by(action_cursor.c.next_occurrence_at)).all()
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.sql import is_among
+from models.sql import in_many
 from models.store.conditions import of_app
 from models.tables import action_cursor, actions, revisions
 
@@ -16,18 +16,18 @@ def mark_deleted(connection: sa.Connection, uids: Sequence[UUID], now: datetime)
     """Delete actions softly: their names become free, their history stays."""
     connection.execute(
         sa.update(actions)
-        .where(is_among(connection, actions.c.uid, uids))
+        .where(in_many(connection, actions.c.uid, uids))
         .values(deleted_at=now, updated_at=now, event=None)
     )
     connection.execute(
         sa.update(action_cursor)
-        .where(is_among(connection, action_cursor.c.action_uid, uids))
+        .where(in_many(connection, action_cursor.c.action_uid, uids))
         .values(next_occurrence_at=None, watermark=now)
     )
     newest = sa.select(actions.c.revision).where(actions.c.uid == revisions.c.action_uid)
     connection.execute(
         sa.update(revisions)
-        .where(is_among(connection, revisions.c.action_uid, uids))
+        .where(in_many(connection, revisions.c.action_uid, uids))
         .where(revisions.c.number == newest.scalar_subquery(), revisions.c.ended_at.is_(None))
         .values(ended_at=now, end_reason="deleted")
     )
@@ -56,7 +56,7 @@ def of_owner(
 
 def existing(connection: sa.Connection, uids: Sequence[UUID]) -> list[UUID]:
     """Return those of `uids` that are not deleted, by uid."""
-    its = (is_among(connection, actions.c.uid, uids), actions.c.deleted_at.is_(None))
+    its = (in_many(connection, actions.c.uid, uids), actions.c.deleted_at.is_(None))
     return list(
         connection.execute(sa.select(actions.c.uid).where(*its).order_by(actions.c.uid)).scalars()
     )

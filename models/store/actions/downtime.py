@@ -10,7 +10,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.operation import Cause, OperationState
-from models.store import facts
+from models.store import key_values
 from models.store.actions import missed
 from models.stored import instant_in
 from models.tables import actions, missed_spans, operations, small_apps
@@ -88,7 +88,7 @@ def last_downtime(
 
 def stored_span(connection: sa.Connection) -> Span | None:
     """Return the last downtime; None if there was none."""
-    fact = facts.json_fact(connection, facts.DOWNTIME)
+    fact = key_values.json_value(connection, key_values.DOWNTIME)
     since, until = (instant_in(fact.get(key)) for key in ("since", "until"))
     recorded_from = instant_in(fact.get("recorded_from"))
     if since is None or until is None or recorded_from is None:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from models.action.plan import Plan
 from models.errors import NotFound
-from models.store import presence, ticks
+from models.store import ticks, workers
 from models.store.actions import SEE_ACTIONS, missed
 from models.store.operations.transitions import attempts_of
 from models.tables import action_cursor, actions, missed_spans, operations, revisions
@@ -77,7 +77,7 @@ def known(
 
 def status(connection: sa.Connection, lease: timedelta) -> Status:
     """Return the installation's status; workers silent for `lease` do not count."""
-    queues = presence.listened_queues(connection, lease)
+    queues = workers.listened_queues(connection, lease)
     return Status(ticks.last(connection), queues)
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.operation import UNSTARTED, OperationState
-from models.sql import is_among, parts_of, stands_in
+from models.sql import in_literals, in_many, parts_of
 from models.store.actions.cursors import AT_ONCE
 from models.store.conditions import IS_RUNNING
 from models.tables import action_cursor, operations
@@ -39,7 +39,7 @@ _last_end = (
 )
 # Neither reads the whole history: a retry of an older operation counts once it runs.
 _is_unfinished = sa.or_(
-    sa.exists().where(stands_in(_newest.c.state, UNFINISHED)),
+    sa.exists().where(in_literals(_newest.c.state, UNFINISHED)),
     sa.exists().where(
         operations.c.overlap_key == sa.cast(action_cursor.c.action_uid, sa.Text), IS_RUNNING
     ),
@@ -87,7 +87,7 @@ def last_ends(
             action_cursor.c.ended_at,
             _last_end.label("last_end"),
             _is_unfinished.label("is_unfinished"),
-        ).where(is_among(connection, action_cursor.c.action_uid, some))
+        ).where(in_many(connection, action_cursor.c.action_uid, some))
         rows = connection.execute(query, {"latest": now + MOST_AHEAD})
         found |= {row.action_uid: _last_end_of(row, now) for row in rows}
     return found

@@ -18,7 +18,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.fingerprint import operation_id
-from models.sql import is_among
+from models.sql import in_many
 from models.store.conditions import NOT_DELETED
 from models.tables import actions, missed_spans, operations, revisions
 
@@ -136,7 +136,7 @@ def _recorded_around(
     """Return the operations of these spans' actions, from the first to the last instant of all."""
     uids = {span["action_uid"] for span in spans}
     query = sa.select(operations.c.action_uid, operations.c.id, operations.c.occurrence_at).where(
-        is_among(connection, operations.c.action_uid, list(uids)),
+        in_many(connection, operations.c.action_uid, list(uids)),
         operations.c.occurrence_at >= min(span["first_at"] for span in spans),
         operations.c.occurrence_at <= max(span["last_at"] for span in spans),
     )

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from models.celery_task import HANDED_OVER
 from models.filters import Filter
-from models.sql import begins_id, byte_length, dicts, follows, is_among
+from models.sql import begins_id, byte_length, dicts, follows, in_many
 from models.store.actions.status import listing, may_be_unhealthy
 from models.store.conditions import NOT_DELETED, state_of
 from models.store.scope import Scope
@@ -64,7 +64,7 @@ def page(
     # Only the status of those on the page is read.
     uids = connection.execute(_chosen(asked, overdue).limit(limit)).scalars().all()
     found = listing(overdue, has_documents=has_documents)
-    found = found.where(is_among(connection, actions.c.uid, uids))
+    found = found.where(in_many(connection, actions.c.uid, uids))
     return dicts(connection, found.order_by(*_BY_NAME))
 
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from models.action.health import RETRY, Health, health_of
 from models.operation import TROUBLED, UNRUN, UNSTARTED, OperationState
-from models.sql import database_now, dicts, stands_in
+from models.sql import database_now, dicts, in_literals
 from models.store.conditions import IS_EXPECTED, NOT_DELETED, state_of
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.tables import action_cursor, action_state, actions, operations
@@ -30,7 +30,7 @@ _OF_STATE = (
     *("failures_in_row", "troubles_in_row"),
 )
 # The condition of operations_unrun: it was due and never ran.
-_IS_UNRUN = stands_in(operations.c.state, UNRUN)
+_IS_UNRUN = in_literals(operations.c.state, UNRUN)
 _WHY = sa.func.coalesce(operations.c.error, operations.c.reason)
 # No rule of the clock names another instant, and no event makes it due.
 _IS_OVER = (action_cursor.c.next_occurrence_at.is_(None), actions.c.event.is_(None))
@@ -181,7 +181,7 @@ def _of_last(stands: sa.ColumnElement[bool], column: sa.ColumnElement[Any]) -> s
 
 def _is_troubled() -> sa.ColumnElement[bool]:
     """Return whether an operation did not go well: the condition of operations_troubled."""
-    return stands_in(operations.c.state, TROUBLED)
+    return in_literals(operations.c.state, TROUBLED)
 
 
 def _was_missed() -> sa.ColumnElement[bool]:

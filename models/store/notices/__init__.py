@@ -12,7 +12,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.notices import KINDS, NoticeKind, Target, backoff, notice_id
-from models.sql import database_now, insert_ignoring, is_still
+from models.sql import database_now, in_unindexed, insert_ignoring
 from models.store.conditions import IS_OWED
 from models.store.operations import RESERVED_FOR
 from models.store.operations.reserve import reserve_rows
@@ -30,7 +30,7 @@ _TRUST = (
     .scalar_subquery()
     .label("trust")
 )
-_IS_STILL_OWED = is_still(notices.c.state, {"owed"})
+_IS_STILL_OWED = in_unindexed(notices.c.state, {"owed"})
 
 
 @dataclass(frozen=True, slots=True)

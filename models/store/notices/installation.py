@@ -10,7 +10,7 @@ from uuid import NAMESPACE_OID, uuid5
 import sqlalchemy as sa
 
 from models.notices import NoticeKind
-from models.sql import database_now, stands_in
+from models.sql import database_now, in_literals
 from models.store import notices as store
 from models.store.conditions import IS_OWED
 from models.store.notices import Origin, Owed
@@ -36,6 +36,6 @@ def enqueue(
 def sendable(connection: sa.Connection) -> Sequence[Owed]:
     """Return those that were not delivered, and wait no longer for their next try."""
     query = sa.select(notices.c.id, notices.c.tries).where(
-        IS_OWED, stands_in(notices.c.kind, _KINDS), notices.c.not_before <= database_now()
+        IS_OWED, in_literals(notices.c.kind, _KINDS), notices.c.not_before <= database_now()
     )
     return [Owed(*row) for row in connection.execute(query)]

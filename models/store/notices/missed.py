@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from models.action.hooks import HooksModel
 from models.notices import NoticeKind, quiet_until, targets_of
-from models.sql import is_among, read_clock
+from models.sql import in_many, read_clock
 from models.store import notices as store
 from models.store.conditions import IS_OWED
 from models.store.notices import Origin
@@ -138,7 +138,7 @@ def _enqueue_singly(
     alerts: AlertSettings,
 ) -> None:
     not_before = _not_before(connection, alerts)
-    for row in connection.execute(_ACTIONS.where(is_among(connection, actions.c.uid, [*missed]))):
+    for row in connection.execute(_ACTIONS.where(in_many(connection, actions.c.uid, [*missed]))):
         targets = targets_of(_KIND, missed[row.uid].hooks, alert_targets(alerts))
         origin = Origin(
             row.small_app_id, row.uid, row.uid, f"missed {episode.id}",
@@ -217,7 +217,7 @@ def withdraw_after(connection: sa.Connection, now: datetime) -> None:
     found = connection.execute(query.where(IS_OWED, notices.c.kind == _KIND))
     ahead = [row.id for row in found if _is_after(row.payload, now)]
     if ahead:
-        _withdraw(connection, is_among(connection, notices.c.id, ahead))
+        _withdraw(connection, in_many(connection, notices.c.id, ahead))
 
 
 def _is_after(payload: Mapping[str, Any], now: datetime) -> bool:

@@ -9,8 +9,8 @@ from models.action.plan import hooks_of
 from models.carriers import HTTP, carrier_of
 from models.notices import NoticeKind, quiet_until, targets_of
 from models.operation import OperationState
-from models.sql import database_now, insert_ignoring, read_clock, stands_in
-from models.store import notices, presence
+from models.sql import database_now, in_literals, insert_ignoring, read_clock
+from models.store import notices, workers
 from models.store.conditions import IS_EXPECTED, IS_LIVE, state_of
 from models.store.notices import Origin
 from models.store.notices.alerting import alert_targets
@@ -39,7 +39,7 @@ def alert(
     if not found:
         return []
     now = read_clock(connection)
-    listened = presence.listened_queues(connection, presence.GONE)
+    listened = workers.listened_queues(connection, workers.GONE)
     # In one order, so that two daemons never deadlock.
     first = {row.action_uid: row for row in reversed(found)}
     alerted = []
@@ -103,7 +103,7 @@ _WERE_OVERTAKEN = sa.select(_older.c.action_uid).where(
 _RUNS_OR_RAN = sa.exists().where(
     _other.c.action_uid == operations.c.action_uid,
     _other.c.first_started_at.is_not(None),
-    stands_in(_other.c.state, {OperationState.RUNNING}) | (_other.c.finished_at > _late()),
+    in_literals(_other.c.state, {OperationState.RUNNING}) | (_other.c.finished_at > _late()),
 )
 _OVERTAKEN = _EXPECTED.where(operations.c.action_uid.in_(_WERE_OVERTAKEN), sa.not_(_RUNS_OR_RAN))
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from models.errors import Hint, NotFound
 from models.operation import REQUESTED, TROUBLED, UNSTARTED, OperationState
-from models.sql import Columns, begins_id, dicts, is_among, stands_in
+from models.sql import Columns, begins_id, dicts, in_literals, in_many
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.stored import uuid_in
 from models.tables import (
@@ -37,13 +37,13 @@ MORE_WAITED = "overlap: more than "
 
 def is_requested(row: Columns) -> sa.ColumnElement[bool]:
     """Return the condition that a retry or a backfill caused an operation."""
-    return stands_in(row["cause"], REQUESTED)
+    return in_literals(row["cause"], REQUESTED)
 
 
 # What is being sent to the user's own application must not count as not run until the outcome of
 # the sending is known.
 NOT_BEING_SENT = sa.not_(
-    stands_in(operations.c.state, {OperationState.PENDING}) & operations.c.handing_at.is_not(None)
+    in_literals(operations.c.state, {OperationState.PENDING}) & operations.c.handing_at.is_not(None)
 )
 
 
@@ -109,7 +109,7 @@ def beginning_with(connection: sa.Connection, digits: str, scope: Scope) -> list
 
 def by_ids(connection: sa.Connection, ids: Collection[UUID]) -> list[dict[str, Any]]:
     """Return those operations of `ids` that exist, with their actions' names."""
-    query = with_names().where(is_among(connection, operations.c.id, ids))
+    query = with_names().where(in_many(connection, operations.c.id, ids))
     return dicts(connection, query)
 
 
@@ -126,7 +126,7 @@ def in_states(states: Collection[str]) -> sa.ColumnElement[bool]:
     Few operations are in any state but success: PostgreSQL then reads those, not the history.
     """
     words = {OperationState(state) for state in states}
-    stands = stands_in(operations.c.state, words)
+    stands = in_literals(operations.c.state, words)
     if words <= TROUBLED:
         return sa.and_(stands, operations.c.finished_at.is_not(None))
     return stands

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from models.errors import NotFound
 from models.operation import Cause, OperationState
-from models.sql import database_now, dicts, is_among, is_still
+from models.sql import database_now, dicts, in_many, in_unindexed
 from models.store.conditions import IS_ACTIVE_BACKFILL, IS_UNSTARTED
 from models.store.operations import RESERVED_FOR
 from models.store.operations.reserve import reserve_rows
@@ -17,7 +17,7 @@ from models.store.scope import Scope
 from models.tables import actions, backfills, operations
 
 ACTIVE = "active"
-_IS_STILL_ACTIVE = is_still(backfills.c.state, {ACTIVE})
+_IS_STILL_ACTIVE = in_unindexed(backfills.c.state, {ACTIVE})
 
 
 def insert(connection: sa.Connection, row: dict[str, Any]) -> None:
@@ -81,7 +81,7 @@ def finish(connection: sa.Connection, id: UUID, state: str, **columns: int | str
 
 def cancel_active(connection: sa.Connection, uids: Sequence[UUID], reason: str) -> list[UUID]:
     """Cancel the active backfills of actions; return their ids."""
-    of_them = is_among(connection, backfills.c.action_uid, uids)
+    of_them = in_many(connection, backfills.c.action_uid, uids)
     return _cancel(connection, reason, of_them, backfills.c.state == ACTIVE)
 
 
@@ -109,7 +109,7 @@ def found_among(connection: sa.Connection, ids: Collection[UUID]) -> dict[UUID, 
         "steps", "first_started_at", "overlap_key",
     )  # fmt: skip
     query = sa.select(*(operations.c[name] for name in wanted)).where(
-        is_among(connection, operations.c.id, ids)
+        in_many(connection, operations.c.id, ids)
     )
     return {row["id"]: row for row in dicts(connection, query)}
 

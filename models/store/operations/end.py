@@ -19,7 +19,7 @@ from models.operation import (
     OperationState,
     StepState,
 )
-from models.sql import database_now, is_still, upsert, upsert_one
+from models.sql import database_now, in_unindexed, upsert, upsert_one
 from models.store.notices import Owed, alerting
 from models.store.notices.alerting import LATEST, STATUS, End
 from models.store.operations import ends, is_requested, transitions
@@ -286,7 +286,7 @@ _WAITING = (
     sa.select(operations.c.id)
     .where(
         operations.c.waiting_for == sa.bindparam("ended"),
-        is_still(operations.c.state, UNSTARTED),
+        in_unindexed(operations.c.state, UNSTARTED),
     )
     .order_by(is_requested(operations.c), operations.c.occurrence_at, operations.c.id)
 )
@@ -307,7 +307,7 @@ def release_waiting(connection: sa.Connection, ended: UUID) -> list[Message]:
         connection.execute(sa.update(operations).where(its_row).values(waiting_for=first))
     released = (
         sa.update(operations)
-        .where(operations.c.id == first, is_still(operations.c.state, UNSTARTED))
+        .where(operations.c.id == first, in_unindexed(operations.c.state, UNSTARTED))
         .values(waiting_for=None, reason=None, not_before=database_now(), sendings=0)
         .returning(*MESSAGE)
     )

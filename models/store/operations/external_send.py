@@ -18,8 +18,8 @@ from models.action.plan import NOTHING_PLANNED, Plan
 from models.celery_task import CeleryRules, HandOver
 from models.errors import LeaseLost
 from models.operation import UNSTARTED, AttemptKey, OperationState
-from models.sql import database_now, is_still
-from models.store import notices, presence
+from models.sql import database_now, in_unindexed
+from models.store import notices, workers
 from models.store.conditions import ITS_REVISION
 from models.store.operations import RESERVED_FOR
 from models.store.operations.end import PLAN, Outcome, end, end_at_least
@@ -111,7 +111,7 @@ _READY = (
     )
     .join(small_apps, small_apps.c.id == operations.c.small_app_id)
     .join(revisions, ITS_REVISION)
-    .where(is_still(operations.c.state, PENDING))
+    .where(in_unindexed(operations.c.state, PENDING))
     .where(operations.c.handing_at.is_(None), operations.c.waiting_for.is_(None))
     .with_for_update(of=operations, skip_locked=True)
 )
@@ -160,7 +160,7 @@ def settle(
 
     If a live worker follows the task, its operation is queued; otherwise it is handed over.
     """
-    followed = presence.followed_tasks(connection, FOLLOWED_WITHIN) if accepted else ()
+    followed = workers.followed_tasks(connection, FOLLOWED_WITHIN) if accepted else ()
     others = []
     for one in accepted:
         if one.hand_over.task not in followed:
@@ -203,7 +203,7 @@ def _noted(one: Handed) -> sa.Update:
 
 
 def _released(one: Handed) -> sa.Update:
-    is_pending = is_still(operations.c.state, PENDING)
+    is_pending = in_unindexed(operations.c.state, PENDING)
     released = sa.update(operations).where(fenced(one.id, one.attempt), is_pending)
     return released.values(handing_at=None, not_before=database_now(REFUSED_FOR))
 

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from models.errors import DatabaseWentBack, LeaseLost
 from models.operation import UNSTARTED, AttemptKey, OperationState
-from models.sql import database_now, is_still, read_clock, upsert
-from models.store import facts
+from models.sql import database_now, in_unindexed, read_clock, upsert
+from models.store import key_values
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED, state_of
 from models.store.operations.transitions import WENT_BACK
 from models.tables import action_state, operation_logs, operations
@@ -77,7 +77,7 @@ ATTEMPT = sa.and_(
     operations.c.attempt == sa.bindparam("its_attempt"),
     sa.func.coalesce(operations.c.secret, "") == sa.bindparam("its_secret"),
 )
-IS_STILL_RUNNING = is_still(operations.c.state, {OperationState.RUNNING})
+IS_STILL_RUNNING = in_unindexed(operations.c.state, {OperationState.RUNNING})
 _FENCED = sa.and_(ATTEMPT, IS_STILL_RUNNING)
 _BEAT = (
     sa.update(operations)
@@ -128,7 +128,7 @@ def note_went_back(connection: sa.Connection, error: DatabaseWentBack) -> None:
     connection.execute(its_row.values(reason=reason, first_started_at=began))
     at = read_clock(connection).isoformat()
     its = {"operation": str(error.operation_id), "attempt": error.attempt, "how": error.how}
-    facts.set_fact(connection, facts.WENT_BACK, json.dumps({"at": at, **its}))
+    key_values.set_value(connection, key_values.WENT_BACK, json.dumps({"at": at, **its}))
 
 
 @dataclass(frozen=True, slots=True)

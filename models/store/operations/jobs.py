@@ -15,7 +15,7 @@ from models.action.plan import Plan
 from models.errors import LeaseLost, NotFound
 from models.job import JOB, Job, id_of
 from models.operation import AttemptKey, OperationState
-from models.sql import database_now, dicts, is_still, stands_in
+from models.sql import database_now, dicts, in_literals, in_unindexed
 from models.store.conditions import ITS_REVISION
 from models.store.pauses import is_paused
 from models.store.scope import Scope
@@ -98,7 +98,7 @@ def _is_to_take(app: sa.ColumnElement[int]) -> tuple[Any, ...]:
         operations.c.small_app_id == app,
         operations.c.queue == _QUEUE,
         sa.not_(is_paused(lane)),
-        stands_in(operations.c.state, {OperationState.QUEUED}) | is_due,
+        in_literals(operations.c.state, {OperationState.QUEUED}) | is_due,
     )
 
 
@@ -217,6 +217,6 @@ def next_run(connection: sa.Connection, action_uid: UUID) -> datetime | None:
 
 def next_try(connection: sa.Connection, operation_id: UUID) -> datetime | None:
     """Return when an operation is tried again, None if it has ended."""
-    is_pending = is_still(operations.c.state, {OperationState.PENDING})
+    is_pending = in_unindexed(operations.c.state, {OperationState.PENDING})
     query = sa.select(operations.c.not_before).where(operations.c.id == operation_id, is_pending)
     return connection.execute(query).scalar_one_or_none()

@@ -13,7 +13,7 @@ from models.carriers import CELERY, carrier_of
 from models.column_types import shown
 from models.notices import TIME_BOX
 from models.operation import ENDED, AttemptKey, OperationState, StepState, after_loss
-from models.sql import database_now, is_among, is_still
+from models.sql import database_now, in_many, in_unindexed
 from models.store import notices
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED
 from models.store.operations import RESERVED_FOR
@@ -195,7 +195,7 @@ def requeue(
         "not_before": database_now(RESERVED_FOR),
     }
     those = sa.and_(
-        is_among(connection, operations.c.id, [one["id"] for one in seen]),
+        in_many(connection, operations.c.id, [one["id"] for one in seen]),
         operations.c.attempt.in_({one["attempt"] for one in seen}),
     )
     archive_last(connection, those)
@@ -207,7 +207,7 @@ def ask_to_cancel(connection: sa.Connection, operation_id: UUID, reason: str) ->
     """Ask an operation to end at its next heartbeat; False if not running or asked before."""
     asked = (
         sa.update(operations)
-        .where(operations.c.id == operation_id, is_still(operations.c.state, RUNNING))
+        .where(operations.c.id == operation_id, in_unindexed(operations.c.state, RUNNING))
         .where(operations.c.cancel_requested_at.is_(None))
         .values(cancel_requested_at=database_now(), reason=reason)
     )

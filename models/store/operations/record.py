@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from models.bulk_sql import given, insert_all, locked
 from models.operation import UNSTARTED, OperationState
-from models.sql import database_now, is_among, is_still
+from models.sql import database_now, in_many, in_unindexed
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED
 from models.store.operations import (
     MORE_WAITED,
@@ -34,7 +34,7 @@ def record_new(connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> set
 
 def recorded_among(connection: sa.Connection, ids: Sequence[UUID]) -> set[UUID]:
     """Return those of `ids` that exist as operations, in any state."""
-    known = sa.select(operations.c.id).where(is_among(connection, operations.c.id, ids))
+    known = sa.select(operations.c.id).where(in_many(connection, operations.c.id, ids))
     return set(connection.execute(known).scalars())
 
 
@@ -95,7 +95,7 @@ _MAY_BE_OVERTAKEN = (
 def _before_newest(connection: sa.Connection, newest: Mapping[UUID, datetime]) -> list[sa.Row[Any]]:
     its = ("id", "action_uid", "occurrence_at")
     query = sa.select(*(operations.c[name] for name in its)).where(
-        is_among(connection, operations.c.action_uid, newest),
+        in_many(connection, operations.c.action_uid, newest),
         operations.c.occurrence_at < max(newest.values()),
         IS_UNSTARTED,
         *_MAY_BE_OVERTAKEN,
@@ -105,7 +105,9 @@ def _before_newest(connection: sa.Connection, newest: Mapping[UUID, datetime]) -
 
 
 _REASONS = given(operations, "id", "reason")
-_TO_SKIP = locked(operations, _REASONS, is_still(operations.c.state, UNSTARTED), *_MAY_BE_OVERTAKEN)
+_TO_SKIP = locked(
+    operations, _REASONS, in_unindexed(operations.c.state, UNSTARTED), *_MAY_BE_OVERTAKEN
+)
 _OVERTAKEN = (
     sa.update(operations)
     .where(operations.c.id == _TO_SKIP.c.id)
@@ -120,7 +122,7 @@ def counts(connection: sa.Connection, uids: Collection[UUID]) -> dict[UUID, int]
         return {}
     query = (
         sa.select(operations.c.action_uid, sa.func.count().label("times"))
-        .where(is_among(connection, operations.c.action_uid, list(uids)), IS_UNSTARTED)
+        .where(in_many(connection, operations.c.action_uid, list(uids)), IS_UNSTARTED)
         .group_by(operations.c.action_uid)
         .having(sa.func.count() > 1)
     )

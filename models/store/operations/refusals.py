@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from models.errors import LeaseLost
 from models.operation import UNSTARTED, AttemptKey, Cause, OperationState
-from models.sql import is_among
+from models.sql import in_many
 from models.store import notices
 from models.store.conditions import IS_UNSTARTED
 from models.store.operations import NOT_BEING_SENT
@@ -78,7 +78,7 @@ def end_deleted(
     connection: sa.Connection, uids: Sequence[UUID], reason: str, alerts: AlertSettings
 ) -> int:
     """Cancel the unstarted operations of deleted actions; return how many."""
-    its_own = (is_among(connection, operations.c.action_uid, uids), IS_UNSTARTED, NOT_BEING_SENT)
+    its_own = (in_many(connection, operations.c.action_uid, uids), IS_UNSTARTED, NOT_BEING_SENT)
     return _end_all(connection, OperationState.CANCELLED, reason, alerts, *its_own)
 
 

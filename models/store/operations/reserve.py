@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from models.bulk_sql import given, locked
 from models.carriers import OURS
 from models.operation import UNSTARTED, OperationState
-from models.sql import database_now, is_among, is_still, precedes, stands_in
+from models.sql import database_now, in_literals, in_many, in_unindexed, precedes
 from models.store import clocks
 from models.store.operations import RESERVED_FOR
 from models.store.operations.transitions import becomes
@@ -134,8 +134,8 @@ class Queued(NamedTuple):
 
 _IN_THE_BROKER = (
     sa.text(SENDABLE),
-    stands_in(operations.c.state, {OperationState.QUEUED}),
-    stands_in(operations.c.task, OURS.tasks),
+    in_literals(operations.c.state, {OperationState.QUEUED}),
+    in_literals(operations.c.task, OURS.tasks),
 )
 # By depth, a message is sent again at most once in an attempt, and not while it is paused.
 _IS_SILENT = sa.and_(
@@ -227,8 +227,8 @@ def release_after_clock(
         (operations.c.handing_at.is_(None), database_now()), else_=database_now(RESERVED_FOR)
     )
     released = sa.update(operations).where(
-        is_among(connection, operations.c.id, [id for _, id in found if id is not None]),
-        is_still(operations.c.state, UNSTARTED),
+        in_many(connection, operations.c.id, [id for _, id in found if id is not None]),
+        in_unindexed(operations.c.state, UNSTARTED),
         operations.c.not_before > earliest,
     )
     connection.execute(released.values(not_before=earliest))
@@ -245,7 +245,7 @@ _MESSAGES = given(operations, "id", "attempt")
 # each.
 _UNSTARTED = (
     operations.c.attempt == _MESSAGES.c.attempt,
-    is_still(operations.c.state, UNSTARTED),
+    in_unindexed(operations.c.state, UNSTARTED),
     # Else a worker has claimed it meanwhile, and it waits for another operation.
     operations.c.waiting_for.is_(None),
 )

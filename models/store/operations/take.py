@@ -11,7 +11,7 @@ from models.action.plan import NOTHING_PLANNED, Broken
 from models.bulk_sql import given
 from models.carriers import Carrier
 from models.operation import UNSTARTED, AttemptKey, OperationState, new_secret
-from models.sql import is_among, is_still, stands_in
+from models.sql import in_literals, in_many, in_unindexed
 from models.store.conditions import IS_LIVE, ITS_REVISION
 from models.store.notices import Origin, Owed
 from models.store.notices.alerting import enqueue_start
@@ -149,7 +149,7 @@ def _recorded(attempt: sa.ColumnElement[int]) -> sa.Select[Any]:
     running = (
         sa.select(_other.c.id)
         .where(_other.c.overlap_key == operations.c.overlap_key)
-        .where(stands_in(_other.c.state, {OperationState.RUNNING}))
+        .where(in_literals(_other.c.state, {OperationState.RUNNING}))
         .scalar_subquery()
     )
     query = sa.select(
@@ -174,8 +174,8 @@ def _recorded(attempt: sa.ColumnElement[int]) -> sa.Select[Any]:
         operations.c.error.label("last_error"),
         operations.c.steps,
         operations.c.secret,
-        (is_in_attempt & is_still(operations.c.state, RUNNING)).label("is_running"),
-        (is_in_attempt & is_still(operations.c.state, UNSTARTED)).label("is_unstarted"),
+        (is_in_attempt & in_unindexed(operations.c.state, RUNNING)).label("is_running"),
+        (is_in_attempt & in_unindexed(operations.c.state, UNSTARTED)).label("is_unstarted"),
         _UNWANTED,
         running.label("running"),
         is_paused(operations.c).label("is_paused"),
@@ -233,7 +233,7 @@ def lock_unstarted(
     """
     attempts = {one.id: one.attempt for one in wanted}
     query = _recorded(operations.c.attempt).where(
-        is_among(connection, operations.c.id, attempts), is_still(operations.c.state, UNSTARTED)
+        in_many(connection, operations.c.id, attempts), in_unindexed(operations.c.state, UNSTARTED)
     )
     locked = query.with_for_update(of=operations, skip_locked=True, key_share=True)
     found = {(row.id, row.attempt): row for row in connection.execute(locked)}

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from models.errors import IllegalMove
 from models.operation import ENDED, LEGAL_MOVES, UNSTARTED, AttemptKey, OperationState
-from models.sql import database_now, is_still, upsert_from
+from models.sql import database_now, in_unindexed, upsert_from
 from models.tables import attempts, operations
 
 _S = OperationState
@@ -86,7 +86,7 @@ def move(
     It changes no row that another process has moved. The rows are found by `where` alone, not by
     an index of their state. Raises IllegalMove.
     """
-    stands = is_still(operations.c.state, since)
+    stands = in_unindexed(operations.c.state, since)
     return sa.update(operations).where(*where, stands).values(becomes(to, since, **values))
 
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from models.column_types import UTCDateTime
 from models.events import ACTIVATED, CREATED, END_OF, LAST_SEEN, Happened, ended_action
 from models.operation import OperationState
-from models.sql import insert_ignoring, is_among, parts_of
+from models.sql import in_many, insert_ignoring, parts_of
 from models.store.conditions import IS_LIVE, of_app
 from models.store.people.selection import groups_of
 from models.tables import (
@@ -102,7 +102,7 @@ def with_groups(
 ) -> list[Happened]:
     """Return events of a small app with the groups of their users."""
     ids = [one.id for one in found if one.id]
-    theirs = is_among(connection, group_members.c.user_id, ids)
+    theirs = in_many(connection, group_members.c.user_id, ids)
     groups = groups_of(connection, small_app_id, theirs)
     return [replace(one, groups=groups.get(one.id, frozenset())) for one in found]
 
@@ -136,14 +136,14 @@ def hold_all(connection: sa.Connection, uids: Collection[UUID]) -> dict[UUID, in
 
     Actions that are locked, paused, deleted or quarantined are missing. Never waits.
     """
-    wanted = is_among(connection, action_cursor.c.action_uid, sorted(uids))
+    wanted = in_many(connection, action_cursor.c.action_uid, sorted(uids))
     free = sa.select(action_cursor.c.action_uid).where(wanted).order_by(action_cursor.c.action_uid)
     held = (
         connection.execute(free.with_for_update(skip_locked=True, key_share=True)).scalars().all()
     )
     # Read after locking: PostgreSQL would show actions from before.
     unchanged = sa.select(actions.c.uid, actions.c.revision).where(
-        is_among(connection, actions.c.uid, held), IS_LIVE, actions.c.set_aside.is_(None)
+        in_many(connection, actions.c.uid, held), IS_LIVE, actions.c.set_aside.is_(None)
     )
     return {row.uid: row.revision for row in connection.execute(unchanged)}
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 import sqlalchemy as sa
 
 from models.action.recipients import EVERYBODY, RecipientFilterModel
-from models.sql import is_among
+from models.sql import in_many
 from models.tables import group_members, groups, users
 
 
@@ -76,7 +76,7 @@ def groups_of(
 def groups_among(connection: sa.Connection, small_app_id: int, names: Collection[str]) -> set[str]:
     """Return those of these names that a group of the small app has; `all` is not one of them."""
     found = sa.select(groups.c.name).where(
-        groups.c.small_app_id == small_app_id, is_among(connection, groups.c.name, sorted(names))
+        groups.c.small_app_id == small_app_id, in_many(connection, groups.c.name, sorted(names))
     )
     return set(connection.execute(found).scalars())
 

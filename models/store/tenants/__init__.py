@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from minutebook.steps import SmallApp
 from models.errors import NotFound
 from models.problems import unknown_name
-from models.sql import database_now, is_among
+from models.sql import database_now, in_many
 from models.store import pauses
 from models.stored import document_in
 from models.tables import actions, domains, small_apps, templates
@@ -38,7 +38,7 @@ def by_id(connection: sa.Connection, small_app_id: int) -> SmallApp:
 
 def by_ids(connection: sa.Connection, ids: Collection[int]) -> dict[int, SmallApp]:
     """Return the small apps with these ids, deleted or not, by id."""
-    found = connection.execute(_SHOWN.where(is_among(connection, small_apps.c.id, ids)))
+    found = connection.execute(_SHOWN.where(in_many(connection, small_apps.c.id, ids)))
     return {row.id: SmallApp(*row) for row in found}
 
 
@@ -112,7 +112,7 @@ def calendars_of_each(
 ) -> dict[int, dict[str, list[Any]]]:
     """Return the calendars of those of these small apps that have some, by id."""
     query = sa.select(small_apps.c.id, small_apps.c.document).where(
-        is_among(connection, small_apps.c.id, small_app_ids),
+        in_many(connection, small_apps.c.id, small_app_ids),
         small_apps.c.document.contains('"calendars"'),
     )
     return {row.id: _read(row.document).get("calendars", {}) for row in connection.execute(query)}
@@ -194,7 +194,7 @@ def domains_by_app(
     """Return the names of the domains of these small apps, in order, by the small app's id."""
     found: dict[int, list[str]] = {}
     query = sa.select(domains.c.small_app_id, domains.c.name)
-    query = query.where(is_among(connection, domains.c.small_app_id, small_app_ids))
+    query = query.where(in_many(connection, domains.c.small_app_id, small_app_ids))
     for row in connection.execute(query.order_by(domains.c.name)):
         found.setdefault(row.small_app_id, []).append(row.name)
     return {id: tuple(names) for id, names in found.items()}

@@ -16,7 +16,7 @@ from pydantic import SecretStr
 
 from cli.main import run
 from models.store import actions as stored_actions
-from models.store import facts, presence, schema
+from models.store import key_values, schema, workers
 from models.tables import action_state, actions
 from runtime.clock import monotonic
 from runtime.config import Settings
@@ -69,7 +69,7 @@ def alive(engine: sa.Engine, settings: Settings, *queues: str) -> None:
     daemon.tick_once()
     with engine.begin() as connection:
         for queue in queues:
-            presence.beat(connection, presence.Seen(f"{queue}@here:1", queue, 1, 0.0, slots=1))
+            workers.beat(connection, workers.Heartbeat(f"{queue}@here:1", queue, 1, 0.0, slots=1))
 
 
 def levels(found: dict[str, list[dict[str, Any]]]) -> dict[str, str]:
@@ -212,7 +212,7 @@ def test_an_older_tz_release_is_a_fault(
 ) -> None:
     alive(engine, settings)
     with engine.begin() as connection:
-        facts.set_fact(connection, "tz_release", "2999z")
+        key_values.set_value(connection, "tz_release", "2999z")
 
     assert examine()[1]["time zones"][0]["level"] == "fault"
 
@@ -239,7 +239,7 @@ def test_it_changes_nothing(engine: sa.Engine, settings: Settings, examine: Exam
     examine()
 
     with reading(engine) as connection:
-        assert facts.fact(connection, "doctor") is None
+        assert key_values.value(connection, "doctor") is None
         assert connection.execute(sa.select(sa.func.count()).select_from(actions)).scalar() == 1
 
 
@@ -305,8 +305,8 @@ def test_modules_of_steps_that_cannot_be_loaded_are_named(
 ) -> None:
     alive(engine, settings, "quick")
     with engine.begin() as connection:
-        (worker,) = presence.live_workers(connection, timedelta(minutes=1))
-        presence.note_step_failures(connection, worker["name"], {"there_not_here": "OSError: away"})
+        (worker,) = workers.live_workers(connection, timedelta(minutes=1))
+        workers.note_step_failures(connection, worker["name"], {"there_not_here": "OSError: away"})
 
     code, found = examine(SCHED_STEP_MODULES="not_there_at_all")
 

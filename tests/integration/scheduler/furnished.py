@@ -16,7 +16,7 @@ from models.fingerprint import operation_id
 from models.operation import AttemptKey, OperationState
 from models.roles import TokenKind
 from models.sql import database_now
-from models.store import actions, facts, measures, tokens
+from models.store import actions, key_values, measures, tokens
 from models.store.actions.search import ActionFilter
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.end import Outcome
@@ -120,7 +120,7 @@ class Furnished:
     def _set_facts(self) -> None:
         """Let the last tick have come an hour ahead."""
         with self.engine.begin() as connection:
-            facts.set_fact(connection, facts.LAST_NOW, ONE.isoformat())
+            key_values.set_value(connection, key_values.LAST_NOW, ONE.isoformat())
 
     def restore(self) -> None:
         """Let all rows be as they were."""

@@ -16,7 +16,7 @@ from models.errors import Refused
 from models.fingerprint import operation_id
 from models.operation import ENDED, OperationState
 from models.sql import database_now, read_clock
-from models.store import facts
+from models.store import key_values
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import backfills
 from models.store.operations.end import Outcome
@@ -369,7 +369,7 @@ def test_after_a_clock_that_was_ahead_a_backfill_does_not_wait_for_its_instants(
     with engine.begin() as connection:
         year = read_clock(connection) + timedelta(days=365)
         connection.execute(sa.update(backfills_table).values(not_before=year))
-        facts.set_fact(connection, facts.LAST_NOW, year.isoformat())
+        key_values.set_value(connection, key_values.LAST_NOW, year.isoformat())
 
     tick(engine, None, Sweeper(LEASE, NO_ALERTS))
 

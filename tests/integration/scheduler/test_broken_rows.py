@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from broker.app import configure
 from models.errors import InvalidAction
-from models.store import actions, facts
+from models.store import actions, key_values
 from models.store.actions.status import perhaps_unhealthy
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.start_checks import NotClaimed
@@ -124,11 +124,11 @@ def test_operations_of_an_action_that_a_hand_deleted_stop_nothing(few: Furnished
 
 
 FACTS = (
-    facts.LAST_NOW,
-    facts.CLOCK_SET_BACK,
-    facts.WINDING_BACK,
-    facts.DOWNTIME,
-    facts.EVENTS_DECIDED,
+    key_values.LAST_NOW,
+    key_values.CLOCK_SET_BACK,
+    key_values.WINDING_BACK,
+    key_values.DOWNTIME,
+    key_values.EVENTS_DECIDED,
 )
 
 
@@ -138,7 +138,7 @@ def test_no_fact_of_the_installation_stops_anything(few: Furnished) -> None:
     for rubbish in (one for one in RUBBISH if isinstance(one, str) and one):
         with few.engine.begin() as connection:
             for key in FACTS:
-                facts.set_fact(connection, key, rubbish)
+                key_values.set_value(connection, key, rubbish)
         why = few.stopped()
         if why is not None:
             told[rubbish[:20]] = why

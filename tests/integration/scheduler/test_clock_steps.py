@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from broker.app import configure
 from models.fingerprint import operation_id
-from models.store import clock_steps, facts, ticks
+from models.store import clock_steps, key_values, ticks
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import reserve
 from models.store.tick_work import Found
@@ -137,7 +137,7 @@ def test_of_two_daemons_that_see_one_jump_one_sets_the_clock_right(
 
     with engine.begin() as connection:
         # The first has set it right, and not committed yet.
-        facts.set_fact(connection, facts.LAST_NOW, clock.now.isoformat())
+        key_values.set_value(connection, key_values.LAST_NOW, clock.now.isoformat())
         other.start()
         assert wait_for(lambda: waits_for_lock(engine), 20)
     other.join()
@@ -203,7 +203,7 @@ def test_a_daemon_that_is_killed_while_it_winds_back_leaves_the_rest_to_the_next
     assert after == {SEVEN + 3 * MINUTE}
     assert all(SEVEN + HOUR in due_of(engine, one) for one in made)
     with reading(engine) as connection:
-        assert facts.fact(connection, facts.WINDING_BACK) is None
+        assert key_values.value(connection, key_values.WINDING_BACK) is None
 
 
 def test_a_tick_that_began_by_a_wrong_clock_decides_nothing_while_others_wind_back(
@@ -424,7 +424,7 @@ def test_an_unreadable_note_of_a_wrong_clock_stops_no_tick(
     action = make_action(engine, when=EVERY_MINUTE)
     run_tick(engine, clock, SEVEN)
     with engine.begin() as connection:
-        facts.set_fact(connection, facts.CLOCK_SET_BACK, stored)
+        key_values.set_value(connection, key_values.CLOCK_SET_BACK, stored)
 
     run_tick(engine, clock, SEVEN + HOUR)
 

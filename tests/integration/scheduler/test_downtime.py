@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from cli.render import text_of
 from models.sql import read_clock
-from models.store import facts
+from models.store import key_values
 from models.store.actions.downtime import in_words, last_downtime
 from models.store.notices.alerting import NO_ALERTS
 from models.tables import notices, operations
@@ -253,7 +253,7 @@ def day_old(engine: sa.Engine, now: datetime) -> None:
     }
     fact = json.dumps({key: at.isoformat() for key, at in instants.items()})
     with engine.begin() as connection:
-        facts.set_fact(connection, facts.DOWNTIME, fact)
+        key_values.set_value(connection, key_values.DOWNTIME, fact)
 
 
 def test_an_ordinary_tick_asks_nothing_of_it(engine: sa.Engine) -> None:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from broker.app import configure
 from models.fingerprint import str_to_uuid
 from models.sql import read_clock
-from models.store import facts
+from models.store import key_values
 from models.store.actions.cursors import lock
 from models.store.actions.status import perhaps_unhealthy
 from models.store.notices.alerting import NO_ALERTS
@@ -89,7 +89,7 @@ def update_user(engine: sa.Engine, id: str, **values: Any) -> None:
 def decided_until(engine: sa.Engine, at: datetime) -> None:
     """Let all events be decided up to `at`."""
     with engine.begin() as connection:
-        facts.set_fact(connection, facts.EVENTS_DECIDED, at.isoformat())
+        key_values.set_value(connection, key_values.EVENTS_DECIDED, at.isoformat())
 
 
 def told(rows: list[sa.RowMapping]) -> list[tuple[str, str]]:
@@ -299,7 +299,7 @@ def test_a_clock_that_went_back_withdraws_what_it_took_for_missed(engine: sa.Eng
         seen = NOW - 7 * DAY - timedelta(seconds=30) + (number + 1) * MINUTE
         make_user(engine, f"{number:02}", last_seen_at=seen)
     with engine.begin() as connection:
-        facts.set_fact(connection, facts.LAST_NOW, NOW.isoformat())
+        key_values.set_value(connection, key_values.LAST_NOW, NOW.isoformat())
 
     ahead = run_tick(engine, NOW + 2 * DAY)
     back = run_tick(engine, NOW)
@@ -337,7 +337,7 @@ def test_events_of_a_tick_that_began_by_a_wrong_clock_are_left_to_the_right_one(
         patch.setattr(EventTick, "_decide", another_daemon_is_first)
         begun.decide_events()
     with reading(engine) as connection:
-        decided = facts.instant_fact(connection, facts.EVENTS_DECIDED)
+        decided = key_values.instant_value(connection, key_values.EVENTS_DECIDED)
     right = tick(engine, None, sweeper)
 
     assert (begun.report.missed, begun.report.events_error, decided) == (0, None, NOW - DAY)
@@ -354,15 +354,15 @@ def test_a_tick_that_dies_before_its_end_is_made_up_for(
     make_user(engine, "late", last_seen_at=NOW - 30 * MINUTE)
     make_user(engine, "ann", last_seen_at=NOW)
 
-    move = facts.move_fact
+    move = key_values.move_value
 
     def die(connection: sa.Connection, key: str, seen: str | None, value: str) -> bool:
-        if key == facts.EVENTS_DECIDED:
+        if key == key_values.EVENTS_DECIDED:
             raise KeyboardInterrupt
         return move(connection, key, seen, value)
 
     with monkeypatch.context() as patch:
-        patch.setattr(facts, "move_fact", die)
+        patch.setattr(key_values, "move_value", die)
         with pytest.raises(KeyboardInterrupt):
             run_tick(engine, NOW)
     run_tick(engine, NOW + 30 * MINUTE)

@@ -11,7 +11,8 @@ from models.errors import NotFound
 from models.fingerprint import drawn_offset, jitter_offset
 from models.operation import OperationState
 from models.sql import database_now, read_clock
-from models.store import presence, ticks
+from models.store import ticks
+from models.store import workers as worker_store
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.end import Outcome
 from models.store.operations.take import Claim
@@ -164,7 +165,7 @@ def test_one_that_waits_without_a_worker_says_which_queue(engine: sa.Engine, why
     assert (found.verdict, found.revision) == ("queued", 1)
     assert "no worker listens to queue quick; `minutebook worker --queues quick`" in found.text
     with engine.begin() as connection:
-        presence.beat(connection, presence.Seen("one", "heavy,quick", 1))
+        worker_store.beat(connection, worker_store.Heartbeat("one", "heavy,quick", 1))
     assert why(action, SEVEN).text.endswith("waits for a free worker")
 
 
@@ -428,7 +429,7 @@ def test_workers_that_stopped_do_not_listen(engine: sa.Engine, why: Why) -> None
     action = make_weekly(engine)
     tick(engine, SEVEN, Sweeper(LEASE, NO_ALERTS))
     with engine.begin() as connection:
-        presence.beat(connection, presence.Seen("one", "quick", 1))
+        worker_store.beat(connection, worker_store.Heartbeat("one", "quick", 1))
         connection.execute(sa.update(workers).values(stopped_at=database_now()))
 
     assert "no worker listens to queue quick" in why(action, SEVEN).text

@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from models.sql import read_clock
-from models.store import facts
+from models.store import key_values
 from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler.loop import Daemon
@@ -26,7 +26,7 @@ def test_a_daemon_that_was_frozen_at_its_clock_does_not_take_it_for_set_back(
 
     def tick_elsewhere(*_: object) -> None:
         with other.begin() as connection:
-            facts.set_fact(connection, facts.LAST_NOW, in_an_hour)
+            key_values.set_value(connection, key_values.LAST_NOW, in_an_hour)
 
     sa.event.listen(engine, "checkin", tick_elsewhere, once=True)
     report = Daemon(engine, settings, steps=STEPS).tick_once()

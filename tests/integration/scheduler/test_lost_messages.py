@@ -16,7 +16,7 @@ from broker.app import configure, disconnect
 from broker.probe import probe
 from models.errors import BrokerUnavailable
 from models.sql import database_now
-from models.store import presence
+from models.store import workers
 from models.store.notices.alerting import NO_ALERTS
 from runtime.config import Settings
 from runtime.database import make_engine
@@ -77,7 +77,7 @@ def silent(engine: sa.Engine, ids: list[UUID], seconds: float = 31.0) -> None:
 
 def listen(engine: sa.Engine) -> None:
     with engine.begin() as connection:
-        presence.beat(connection, presence.Seen("quick@here", "quick", 1, slots=2))
+        workers.beat(connection, workers.Heartbeat("quick@here", "quick", 1, slots=2))
 
 
 def long_queued(engine: sa.Engine, sweeper: Sweeper) -> list[UUID]:

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from models.fingerprint import operation_id
 from models.sql import read_clock
-from models.store import facts
+from models.store import key_values
 from models.store.actions import set_aside
 from models.store.actions.deletion import mark_deleted
 from models.store.notices.alerting import NO_ALERTS
@@ -304,7 +304,7 @@ def test_the_last_now_is_kept_for_the_clock_guard(engine: sa.Engine) -> None:
     run_tick(engine, SEVEN)
 
     with reading(engine) as connection:
-        assert facts.fact(connection, facts.LAST_NOW) == SEVEN.isoformat()
+        assert key_values.value(connection, key_values.LAST_NOW) == SEVEN.isoformat()
 
 
 def test_a_tick_with_nothing_due_reports_nothing(engine: sa.Engine, tmp_path: Path) -> None:

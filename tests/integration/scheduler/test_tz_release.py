@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 from cron import tz_release
 from models.sql import read_clock
-from models.store import facts
-from models.store.facts import KERNEL, TZ_RELEASE
+from models.store import key_values
+from models.store.key_values import KERNEL, TZ_RELEASE
 from models.tables import action_cursor, backfills, missed_spans, operations
 from runtime.database import reading
 from scheduler import tz_release as releases
@@ -28,9 +28,9 @@ from tests.integration.scheduler.test_tick import MINUTE, SEVEN, run_tick
 from tests.servers import Broker
 
 
-def set_fact(engine: sa.Engine, key: str, value: str) -> None:
+def set_value(engine: sa.Engine, key: str, value: str) -> None:
     with engine.begin() as connection:
-        facts.set_fact(connection, key, value)
+        key_values.set_value(connection, key, value)
 
 
 def filed(engine: sa.Engine) -> int:
@@ -45,7 +45,7 @@ def test_the_first_daemon_stores_its_release(engine: sa.Engine) -> None:
     assert adopt_release(engine) is False
 
     with reading(engine) as connection:
-        assert facts.fact(connection, TZ_RELEASE) == tz_release()
+        assert key_values.value(connection, TZ_RELEASE) == tz_release()
 
 
 def test_a_newer_release_files_every_action_anew(
@@ -54,8 +54,8 @@ def test_a_newer_release_files_every_action_anew(
     monkeypatch.setattr(releases, "BATCH", 3)
     make_many(engine, 10)
     run_tick(engine, SEVEN)
-    set_fact(engine, KERNEL, "1")
-    set_fact(engine, TZ_RELEASE, "2020a")
+    set_value(engine, KERNEL, "1")
+    set_value(engine, TZ_RELEASE, "2020a")
     before = filed(engine)
 
     changed = adopt_release(engine)
@@ -66,7 +66,7 @@ def test_a_newer_release_files_every_action_anew(
 
 def test_an_unreadable_kernel_version_counts_as_an_older_one(engine: sa.Engine) -> None:
     adopt_release(engine)
-    set_fact(engine, KERNEL, "²")
+    set_value(engine, KERNEL, "²")
 
     assert adopt_release(engine) is True
     assert adopt_release(engine) is False
@@ -75,7 +75,7 @@ def test_an_unreadable_kernel_version_counts_as_an_older_one(engine: sa.Engine) 
 @pytest.mark.parametrize(("key", "value"), [(KERNEL, "99"), (TZ_RELEASE, "2999z")])
 def test_an_older_daemon_is_refused(engine: sa.Engine, key: str, value: str) -> None:
     adopt_release(engine)
-    set_fact(engine, key, value)
+    set_value(engine, key, value)
 
     with pytest.raises(OlderRelease, match="upgrade it"):
         adopt_release(engine)
@@ -150,7 +150,7 @@ def test_a_newer_daemon_waits_for_a_decision_by_the_older_release(engine: sa.Eng
         with engine.connect() as adopting:
             adopting.execute(sa.text("SET lock_timeout = '50ms'"))
             with pytest.raises(sa.exc.OperationalError):
-                facts.hold_fact(adopting, TZ_RELEASE)
+                key_values.hold_value(adopting, TZ_RELEASE)
 
 
 def test_a_killed_adoption_is_completed_by_the_next_daemon(
@@ -170,7 +170,7 @@ def test_a_killed_adoption_is_completed_by_the_next_daemon(
 
     assert (changed, filed(engine)) == (True, 0)
     with reading(engine) as connection:
-        assert facts.fact(connection, ADOPTING) is None
+        assert key_values.value(connection, ADOPTING) is None
 
 
 def killed(_engine: sa.Engine) -> None:

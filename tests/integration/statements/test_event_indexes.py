@@ -12,7 +12,7 @@ from models.action.plan import Plan
 from models.operation import OperationState
 from models.store import retention
 from models.store.actions import dependants, watched_by_name
-from models.store.facts import EVENTS_DECIDED, set_fact
+from models.store.key_values import EVENTS_DECIDED, set_value
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.end import Outcome
 from models.store.operations.external_end import hand_over
@@ -111,7 +111,7 @@ def _fill(engine: sa.Engine, now: datetime) -> None:
             recipients={"groups": ["shop"]},
         )
     with engine.begin() as connection:
-        set_fact(connection, EVENTS_DECIDED, now.isoformat())
+        set_value(connection, EVENTS_DECIDED, now.isoformat())
 
 
 def test_a_tick_with_events_reads_what_is_due(crowd: Filled) -> None:

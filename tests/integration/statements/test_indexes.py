@@ -18,7 +18,7 @@ from models.sql import read_clock
 from models.store import (
     actions,
     clock_steps,
-    facts,
+    key_values,
     measures,
     notices,
     overview,
@@ -253,7 +253,7 @@ def test_a_backfill_a_retry_and_a_cancel(filled: Filled, statements: Statements)
 def test_a_downtime_reads_what_was_recorded_lately(filled: Filled, statements: Statements) -> None:
     with filled.engine.begin() as connection:
         down_since = filled.now - 10 * MINUTE
-        facts.set_fact(connection, facts.LAST_NOW, down_since.isoformat())
+        key_values.set_value(connection, key_values.LAST_NOW, down_since.isoformat())
 
     with statements.captured():
         report = tick(filled.engine, filled.now + MINUTE, Sweeper(LEASE, NO_ALERTS), BATCH)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from models.action.health import health_of
 from models.operation import OperationState
 from models.sql import database_now, read_clock
-from models.store import actions, presence
+from models.store import actions, workers
 from models.store.actions.status import perhaps_unhealthy
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
@@ -73,7 +73,7 @@ def test_one_alert_for_an_action_says_that_no_worker_listens(engine: sa.Engine) 
 def test_with_a_worker_the_reason_is_another(engine: sa.Engine) -> None:
     action = make_waiting(engine)
     with engine.begin() as connection:
-        presence.beat(connection, presence.Seen("quick@here:1", "quick,default", 1))
+        workers.beat(connection, workers.Heartbeat("quick@here:1", "quick,default", 1))
 
     assert alert(engine) == [(action.name, "it could not be sent; is the broker running?")]
 
@@ -81,7 +81,7 @@ def test_with_a_worker_the_reason_is_another(engine: sa.Engine) -> None:
 def test_one_that_waits_for_a_worker_says_so(engine: sa.Engine) -> None:
     action = make_waiting(engine)
     with engine.begin() as connection:
-        presence.beat(connection, presence.Seen("quick@here:1", "quick", 1, slots=1))
+        workers.beat(connection, workers.Heartbeat("quick@here:1", "quick", 1, slots=1))
         connection.execute(sa.text("UPDATE operations SET state = 'queued'"))
 
     assert alert(engine) == [(action.name, "it waits in queue quick for a free worker")]

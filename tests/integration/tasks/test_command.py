@@ -178,7 +178,7 @@ def test_the_time_limit_ends_the_whole_group(run: Run, tmp_path: Path) -> None:
     row = run({"shell": STUBBORN.format(tmp_path)}, policy={"time_limit": "PT1S"})
 
     assert (row["state"], row["error"]) == ("failed", "time limit: the program was ended")
-    assert is_still(tmp_path)
+    assert in_unindexed(tmp_path)
 
 
 def test_a_program_that_stops_its_supervisor_ends_too(run: Run, tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_a_cancel_ends_the_whole_group(
     canceller.join()
 
     assert row_of(engine, operation)["state"] == "cancelled"
-    assert is_still(tmp_path)
+    assert in_unindexed(tmp_path)
 
 
 def test_a_stopping_worker_ends_the_group_before_it_gives_the_operation_back(
@@ -232,7 +232,7 @@ def test_a_stopping_worker_ends_the_group_before_it_gives_the_operation_back(
 
     row = row_of(engine, operation)
     assert (row["state"], row["attempt"]) == ("pending", 2)
-    assert is_still(tmp_path)
+    assert in_unindexed(tmp_path)
 
 
 WORKER = """
@@ -278,7 +278,7 @@ def test_a_killed_worker_leaves_no_child(
         os.kill(pid, signal.SIGKILL)
         worker.wait(30)
 
-    assert is_still(tmp_path)
+    assert in_unindexed(tmp_path)
 
 
 def children_of(pid: int) -> list[int]:
@@ -292,7 +292,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def is_still(folder: Path) -> bool:
+def in_unindexed(folder: Path) -> bool:
     """Whether no process writes into the folder any more."""
     sizes = {"": -1}
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from minutebook.steps import StepSpec
 from models.sql import read_clock
-from models.store import presence, ticks
+from models.store import ticks, workers
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import put_back
 from models.tables import operations
@@ -128,7 +128,7 @@ def test_a_worker_whose_clock_is_a_day_off_keeps_its_lease_and_ends_well(
         assert wait_for(lambda: row_of(engine, id)["heartbeat_at"] > first + LEASE / 2, 20)
         with engine.begin() as connection:
             taken = put_back.take_back_lost(connection, LEASE, 10, NO_ALERTS)
-            (worker,) = presence.live_workers(connection, LEASE)
+            (worker,) = workers.live_workers(connection, LEASE)
         child.stdin.write("go on\n")
         child.stdin.flush()
         ended = child.stdout.readline()

@@ -16,8 +16,8 @@ from cli.main import run
 from models.notices import OPPOSITE, NoticeKind
 from models.operation import OperationState
 from models.sql import read_clock
+from models.store import installation_facts, retention
 from models.store import notices as stored
-from models.store import retention, standing
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.end import Outcome
 from models.store.operations.end import end as write_end
@@ -404,7 +404,7 @@ def test_a_notice_is_tried_eight_times_and_then_given_up(
 
     assert ends == [*[["put off"]] * 7, ["failed"], []]
     with reading(crew.engine) as connection:
-        assert standing.known(connection).notices_failed == 1
+        assert installation_facts.known(connection).notices_failed == 1
 
 
 def test_a_receiver_that_trickles_its_answer_does_not_hold_the_worker(

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 import minutebook
 from models.errors import NotFound, Refused
 from models.operation import OperationState
-from models.store import facts
+from models.store import key_values
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.start_checks import NotClaimed
 from models.store.scope import WHOLE_INSTALLATION
@@ -60,7 +60,7 @@ def make_event_action(engine: sa.Engine, **changes: Any) -> Changed:
     """Store an action that greets whoever was seen; all events are decided up to `NOW`."""
     document = make_document(**{"when": ON_SEEN, "operations": {"greet": True}, **changes})
     with engine.begin() as connection:
-        facts.set_fact(connection, facts.EVENTS_DECIDED, NOW.isoformat())
+        key_values.set_value(connection, key_values.EVENTS_DECIDED, NOW.isoformat())
     action = create_all(engine, [document], author(Registry().steps))[0]
     with engine.begin() as connection:
         connection.execute(

@@ -14,14 +14,14 @@ from broker.in_use import settings_in_use
 from models.job import id_of
 from models.roles import Role
 from models.sql import database_now
-from models.store import notices, presence
+from models.store import notices, workers
 from models.store.actions import explain_facts
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import put_back, reserve
 from models.store.operations.take import ClaimRequest
-from models.store.presence import Seen
 from models.store.scope import WHOLE_INSTALLATION
+from models.store.workers import Heartbeat
 from models.tables import operations as table
 from runtime.clock import wait_for
 from runtime.database import reading
@@ -183,7 +183,7 @@ def test_a_worker_that_waits_gets_the_job_that_comes(desk: Web) -> None:
 
 def listens(desk: Web) -> bool:
     with reading(desk.engine) as connection:
-        return "minutebook.job:quick" in presence.listened_queues(connection, LEASE)
+        return "minutebook.job:quick" in workers.listened_queues(connection, LEASE)
 
 
 @pytest.mark.parametrize("pop_timeout_s", [2.0])
@@ -557,7 +557,7 @@ def test_explain_and_overdue_say_that_no_worker_asks(desk: Web) -> None:
     update_operation(desk.engine, id, cause="schedule", recorded_at=database_now(-3600.0))
     with desk.engine.begin() as connection:
         (found,) = overdue.alert(connection, AlertSettings(), 10)
-        presence.beat(connection, Seen("web/host/1", "job:quick", 1))
+        workers.beat(connection, Heartbeat("web/host/1", "job:quick", 1))
     with reading(desk.engine) as connection:
         listened = waits(row, explain_facts.status(connection, LEASE), now, None)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from models.roles import Role
-from models.store.presence import Seen, beat
+from models.store.workers import Heartbeat, beat
 from runtime.config import Settings
 from tests.integration.web.conftest import (
     APP,
@@ -86,7 +86,7 @@ def test_arguments_that_a_task_does_not_take_are_a_remark_and_no_refusal(
     trust.trust_app(web.opened, APP, trust.TrustChange(tasks=("shop.*",)))
     takes = {TASK: ["city", "limit=5"]}
     with web.engine.begin() as connection:
-        beat(connection, Seen("celery@shop", "celery", 1, follows=(TASK,), signatures=takes))
+        beat(connection, Heartbeat("celery@shop", "celery", 1, follows=(TASK,), signatures=takes))
     client = web.client(Role.EDITOR, APP)
 
     def remarks(**task: Any) -> list[str]:

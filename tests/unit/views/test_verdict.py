@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from models.store.installation_facts import Known, Waiting
 from models.store.pauses import Pause, PauseKind
-from models.store.standing import Known, Readers, Waiting
+from models.store.workers import Readers
 from runtime.config import Settings, load_settings
 from views.daemon import Daemon
 from views.doctor.disk import Disk

@@ -19,7 +19,7 @@ from models.action.plan import Plan
 from models.document import NoParameters
 from models.sql import database_now, read_clock
 from models.store import tenants
-from models.store.facts import EVENTS_DECIDED, set_fact
+from models.store.key_values import EVENTS_DECIDED, set_value
 from models.tables import (
     action_cursor,
     action_state,
@@ -124,7 +124,7 @@ def about_ann(work: Work, event_days: float, *, decided_days: float = 0, **colum
     with work.engine.begin() as connection:
         spoil(connection, actions.c.uid == its, **values)
         decided = read_clock(connection) - timedelta(days=decided_days)
-        set_fact(connection, EVENTS_DECIDED, decided.isoformat())
+        set_value(connection, EVENTS_DECIDED, decided.isoformat())
     return id_
 
 
@@ -162,7 +162,7 @@ def test_where_events_were_never_decided_their_operations_stay(work: Work) -> No
 def test_old_events_go_once_no_action_waits_for_them(work: Work) -> None:
     """History stays for 90 days; an action waits for 30 days, which may be 31."""
     with work.engine.begin() as connection:
-        set_fact(connection, EVENTS_DECIDED, read_clock(connection).isoformat())
+        set_value(connection, EVENTS_DECIDED, read_clock(connection).isoformat())
         for days in (89, 121, 123):
             connection.execute(
                 sa.insert(events).values(

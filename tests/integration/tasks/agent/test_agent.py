@@ -17,7 +17,7 @@ from sqlalchemy import event
 from broker.app import configure
 from minutebook.channel import AgentAway, Channel
 from models.sql import database_now
-from models.store import presence
+from models.store import workers as worker_store
 from models.store.operations.transitions import attempts_of
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import notices, operations, workers
@@ -39,7 +39,7 @@ from tests.factories import (
 from tests.slow_commit import held_claims
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-WORKER = presence.Seen("shop@host", "shop,orders", 4711, follows=(TASK,))
+WORKER = worker_store.Heartbeat("shop@host", "shop,orders", 4711, follows=(TASK,))
 ANSWER_S = 30.0
 MINUTE = timedelta(minutes=1)
 
@@ -74,7 +74,7 @@ def serving(
     engine: sa.Engine,
     settings: Settings,
     path: Path,
-    worker: presence.Seen | None = WORKER,
+    worker: worker_store.Heartbeat | None = WORKER,
     apps: tuple[str, ...] = (),
 ) -> Iterator[Agent]:
     agent = Agent(engine, settings, worker, apps=apps)
@@ -480,13 +480,13 @@ def test_a_worker_is_shown_with_what_it_follows_until_it_stops(
 
 def test_a_worker_of_ours_follows_nothing(engine: sa.Engine) -> None:
     with engine.begin() as connection:
-        presence.beat(connection, presence.Seen("quick@host:1", "quick", 1))
+        worker_store.beat(connection, worker_store.Heartbeat("quick@host:1", "quick", 1))
         connection.execute(sa.update(workers).values(seen_at=database_now()))
     follow_by_name(engine, "a", "b")
 
     with reading(engine) as connection:
-        assert presence.followed_tasks(connection, MINUTE) == {"a", "b"}
-        assert len(presence.live_workers(connection, MINUTE)) == 2
+        assert worker_store.followed_tasks(connection, MINUTE) == {"a", "b"}
+        assert len(worker_store.live_workers(connection, MINUTE)) == 2
 
 
 def test_a_database_that_is_away_is_told_after_one_claim(settings: Settings, path: Path) -> None:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from models.carriers import EXECUTE_QUICK, HTTP, OURS, Carrier
 from models.sql import database_now
-from models.store import presence
+from models.store import workers as worker_store
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.start_checks import NotClaimed, NotStarted
 from models.store.operations.take import WorkerKind
@@ -174,7 +174,7 @@ def test_a_worker_does_not_take_the_name_of_one_of_ours(
     engine: sa.Engine, agent: Agent, path: Path
 ) -> None:
     with engine.begin() as connection:
-        presence.beat(connection, presence.Seen("quick@host:1", "quick", 4711))
+        worker_store.beat(connection, worker_store.Heartbeat("quick@host:1", "quick", 4711))
     peer = Asked(path)
 
     peer.ask("worker", name="quick@host:1", queues=["mine"], follows=[TASK], pid=1)

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from minutebook.agents import AgentBeside
 from models.errors import Refused
-from models.store import presence
+from models.store import workers as worker_store
 from models.tables import workers
 from runtime.clock import wait_for
 from runtime.config import Settings
@@ -74,8 +74,8 @@ def test_the_parameters_of_followed_tasks_are_on_record(
     beside(path, name="broken@host", signatures=[5]).start()
 
     with reading(engine) as connection:
-        known = presence.task_signatures(connection, timedelta(minutes=1))
-        live = presence.live_workers(connection, timedelta(minutes=1))
+        known = worker_store.task_signatures(connection, timedelta(minutes=1))
+        live = worker_store.live_workers(connection, timedelta(minutes=1))
 
     assert known == {TASK: ("city", "limit=5")}
     assert {one["name"] for one in live} == {"shop@host", "older@host", "nothing@host"}

@@ -8,7 +8,7 @@ from html import unescape
 import httpx
 
 from models.roles import Role
-from models.store.presence import Seen, beat
+from models.store.workers import Heartbeat, beat
 from runtime.config import Settings
 from tests.integration.web.conftest import APP, NIGHTLY, Serve, Web, with_shop
 from tests.integration.web.dashboard.conftest import Browse
@@ -165,7 +165,7 @@ def test_the_form_offers_the_tasks_that_the_small_app_may_send(
     changes.add(shop, [{**NIGHTLY, "name": "sends", "operations": {"celery_task": step}}])
     with web.engine.begin() as connection:
         follows = ("shop.tasks.followed", "hr.tasks.pay")
-        beat(connection, Seen("celery@one", "celery", 1, follows=follows))
+        beat(connection, Heartbeat("celery@one", "celery", 1, follows=follows))
 
     page = browse(web).get(f"/apps/{APP}/new-action").text
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from models.store.presence import Seen, beat
+from models.store.workers import Heartbeat, beat
 from runtime.config import Settings
 from tests.browser import Chromium
 from tests.factories import make_app
@@ -30,7 +30,7 @@ def shop(home_of: Callable[[str], Settings], serve: Serve) -> Web:
     trust.trust_app(web.opened, APP, trust.TrustChange(tasks=("shop.*",)))
     takes = {SHOWN: ["city", "limit=5", "*", "dry_run=False", "**rest"]}
     follows = (TASK, SHOWN, "other.tasks.secret")
-    worker = Seen("celery@shop", "celery", 1, follows=follows, signatures=takes)
+    worker = Heartbeat("celery@shop", "celery", 1, follows=follows, signatures=takes)
     with web.engine.begin() as connection:
         beat(connection, worker)
     return web

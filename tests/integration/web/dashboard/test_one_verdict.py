@@ -12,7 +12,8 @@ import sqlalchemy as sa
 
 from models.roles import Role
 from models.sql import database_now
-from models.store import pauses, presence, ticks
+from models.store import pauses, ticks
+from models.store import workers as worker_store
 from models.store.pauses import PauseKind, Target
 from models.tables import actions, notices, operations, workers
 from tests.factories import update_operation
@@ -29,10 +30,10 @@ def worker(web: Web, name: str = "quick@here:1", **values: Any) -> None:
     """Let a worker of all our queues be alive."""
     with web.engine.begin() as connection:
         queues = values.pop("queues", "quick,heavy,default")
-        seen = presence.Seen(
+        seen = worker_store.Heartbeat(
             name, queues, 1, values.pop("skew_s", 0.0), values.pop("follows", None)
         )
-        presence.beat(connection, seen)
+        worker_store.beat(connection, seen)
         if values:
             changed = sa.update(workers).where(workers.c.name == name)
             connection.execute(changed.values(**values))
@@ -126,7 +127,7 @@ def undelivered(web: Web) -> None:
 def unloaded(web: Web) -> None:
     alive(web)
     with web.engine.begin() as connection:
-        presence.note_step_failures(connection, "quick@here:1", {"shop": "ImportError: no"})
+        worker_store.note_step_failures(connection, "quick@here:1", {"shop": "ImportError: no"})
 
 
 def failed(web: Web) -> None:

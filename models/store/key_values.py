@@ -1,4 +1,4 @@
-"""Store single facts of the installation, each under a key."""
+"""Store single values of the installation, each under a key."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -26,33 +26,33 @@ STOPPED = "daemon_stopped"
 EVENTS_DECIDED = "events_decided_until"
 
 
-def fact_query(key: str) -> sa.Select[Any]:
-    """Return the query of the fact under `key`."""
+def value_query(key: str) -> sa.Select[Any]:
+    """Return the query of the value under `key`."""
     return sa.select(installation.c.value).where(installation.c.key == key)
 
 
-def fact(connection: sa.Connection, key: str) -> str | None:
-    """Return the installation's fact under `key`, or None."""
-    return connection.execute(fact_query(key)).scalar_one_or_none()
+def value(connection: sa.Connection, key: str) -> str | None:
+    """Return the installation's value under `key`, or None."""
+    return connection.execute(value_query(key)).scalar_one_or_none()
 
 
-def hold_fact(
+def hold_value(
     connection: sa.Connection, key: str, *, read: bool = False, key_share: bool = False
 ) -> str | None:
-    """Return the fact under `key`, its row locked until this transaction ends, or None.
+    """Return the value under `key`, its row locked until this transaction ends, or None.
 
     `read` and `key_share` are those of `with_for_update`. SQLite locks nothing here.
     """
-    held = fact_query(key).with_for_update(read=read, key_share=key_share)
+    held = value_query(key).with_for_update(read=read, key_share=key_share)
     return connection.execute(held).scalar_one_or_none()
 
 
-def facts(
+def values(
     connection: sa.Connection, keys: Sequence[str], *, is_held: bool = False
 ) -> dict[str, str]:
-    """Return the facts under `keys` that exist, by key.
+    """Return the values under `keys` that exist, by key.
 
-    If they are held, no other transaction that holds one by `hold_fact` changes it meanwhile.
+    If they are held, no other transaction that holds one by `hold_value` changes it meanwhile.
     """
     query = sa.select(installation.c.key, installation.c.value)
     query = query.where(installation.c.key.in_(keys)).order_by(installation.c.key)
@@ -60,15 +60,15 @@ def facts(
     return {row.key: row.value for row in connection.execute(held)}
 
 
-def json_fact(connection: sa.Connection, key: str) -> dict[str, Any]:
+def json_value(connection: sa.Connection, key: str) -> dict[str, Any]:
     """Return the installation's JSON object under `key`; empty if missing or invalid."""
-    text = fact(connection, key)
+    text = value(connection, key)
     return {} if text is None else document_in(text)
 
 
 def clock_set_back(connection: sa.Connection) -> tuple[datetime, timedelta] | None:
     """Return when the clock was last set back, and by how much; None if missing or unreadable."""
-    stored = json_fact(connection, CLOCK_SET_BACK)
+    stored = json_value(connection, CLOCK_SET_BACK)
     at, seconds = instant_in(stored.get("at")), stored.get("seconds")
     if at is None or not isinstance(seconds, int | float):
         return None
@@ -78,13 +78,13 @@ def clock_set_back(connection: sa.Connection) -> tuple[datetime, timedelta] | No
         return None
 
 
-def instant_fact(connection: sa.Connection, key: str) -> datetime | None:
+def instant_value(connection: sa.Connection, key: str) -> datetime | None:
     """Return the installation's instant under `key`, or None."""
-    return instant_in(fact(connection, key))
+    return instant_in(value(connection, key))
 
 
-def move_fact(connection: sa.Connection, key: str, seen: str | None, value: str) -> bool:
-    """Replace a fact whose value is `seen` (None: missing); False if it has changed."""
+def move_value(connection: sa.Connection, key: str, seen: str | None, value: str) -> bool:
+    """Replace a value whose value is `seen` (None: missing); False if it has changed."""
     if seen is None:
         first = insert_ignoring(connection, installation).values(key=key, value=value)
         added = connection.execute(first.returning(installation.c.key))
@@ -93,11 +93,11 @@ def move_fact(connection: sa.Connection, key: str, seen: str | None, value: str)
     return connection.execute(moved.values(value=value)).rowcount == 1
 
 
-def set_fact(connection: sa.Connection, key: str, value: str) -> None:
-    """Store a fact of the installation."""
+def set_value(connection: sa.Connection, key: str, value: str) -> None:
+    """Store a value of the installation."""
     upsert(connection, installation, [{"key": key, "value": value}])
 
 
-def remove_fact(connection: sa.Connection, key: str) -> None:
-    """Remove a fact of the installation; nothing happens if there is none."""
+def remove_value(connection: sa.Connection, key: str) -> None:
+    """Remove a value of the installation; nothing happens if there is none."""
     connection.execute(sa.delete(installation).where(installation.c.key == key))

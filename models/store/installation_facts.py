@@ -8,13 +8,13 @@ import sqlalchemy as sa
 
 from models.carriers import OWN_TASKS, carrier_of
 from models.operation import OperationState
-from models.sql import database_now, dicts, stands_in
-from models.store import facts, pauses, presence
+from models.sql import database_now, dicts, in_literals
+from models.store import key_values, pauses
 from models.store.conditions import IS_UNSTARTED
 from models.store.pauses import Pause
 from models.store.scope import Scope
 from models.stored import document_in, instant_in
-from models.tables import WANTS_MAIL, actions, notices, operations, workers
+from models.tables import WANTS_MAIL, actions, notices, operations
 
 DAY = timedelta(days=1)
 
@@ -43,10 +43,10 @@ def known(connection: sa.Connection) -> Known:
     mails = sa.select(sa.literal(1)).where(sa.text(WANTS_MAIL), actions.c.active).limit(1)
     query = sa.select(
         database_now(),
-        facts.fact_query(facts.LAST_NOW).scalar_subquery(),
+        key_values.value_query(key_values.LAST_NOW).scalar_subquery(),
         failed.scalar_subquery(),
         mails.scalar_subquery(),
-        facts.fact_query(facts.WENT_BACK).scalar_subquery(),
+        key_values.value_query(key_values.WENT_BACK).scalar_subquery(),
     )
     now, last_now, count, wants_mail, lost = connection.execute(query).one()
     in_force, its_loss = pauses.in_force(connection), _went_back(lost)
@@ -77,9 +77,9 @@ def waiting(connection: sa.Connection, scope: Scope, for_at_least: timedelta) ->
     That is a retry in its backoff, what is paused, and what waits for another operation.
     """
     # The tasks of an application are many, and have one carrier.
-    own = stands_in(operations.c.task, OWN_TASKS)
+    own = in_literals(operations.c.task, OWN_TASKS)
     task = sa.case((own, operations.c.task), else_="").label("task")
-    is_unsent = stands_in(operations.c.state, {OperationState.PENDING}).label("is_unsent")
+    is_unsent = in_literals(operations.c.state, {OperationState.PENDING}).label("is_unsent")
     grouped = (operations.c.queue, task, is_unsent)
     query = sa.select(
         *grouped,
@@ -100,46 +100,3 @@ def _waiting(row: dict[str, Any]) -> Waiting:
     carrier, queue = carrier_of(row["task"]), row["queue"]
     is_known = carrier.knows_readers(queue, is_sent=not row["is_unsent"])
     return Waiting(carrier.listed(queue), is_known, row["count"], row["since"])
-
-
-@dataclass(frozen=True, slots=True)
-class Readers:
-    """The workers that were seen within a day: the live ones, and followers that are gone."""
-
-    live: tuple[dict[str, Any], ...]
-    gone: tuple[dict[str, Any], ...]
-
-    @property
-    def queues(self) -> frozenset[str]:
-        """The names of the queues that live workers consume, as in the broker."""
-        return presence.queues_of(self.live)
-
-    @property
-    def lost(self) -> dict[str, datetime]:
-        """The tasks of applications that no live worker follows any more, and since when."""
-        followed = {task for one in self.live for task in _followed(one)}
-        found: dict[str, datetime] = {}
-        for one in self.gone:
-            for task in set(_followed(one)) - followed:
-                at = one["stopped_at"] or one["seen_at"]
-                found[task] = max(at, found.get(task, at))
-        return found
-
-
-def _followed(worker: dict[str, Any]) -> list[str]:
-    """Return the tasks that a row says that its worker follows."""
-    return [name for name in worker["follows"] or () if isinstance(name, str)]
-
-
-def readers(connection: sa.Connection, lease: timedelta, within: timedelta) -> Readers:
-    """Return the live workers, and the followers that were last seen `within` that span."""
-    seen = workers.c.seen_at.between(database_now(-within), database_now(within))
-    is_live = sa.and_(
-        workers.c.seen_at.between(database_now(-lease), database_now(lease)),
-        workers.c.stopped_at.is_(None),
-    ).label("is_live")
-    query = sa.select(workers, is_live).where(seen).order_by(workers.c.name)
-    rows = dicts(connection, query)
-    live = tuple(row for row in rows if row["is_live"])
-    gone = tuple(row for row in rows if not row["is_live"] and row["follows"])
-    return Readers(live, gone)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,7 +17,7 @@ GONE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Heartbeat:
     """A live worker, its comma-separated queues, and by how much its clock is ahead."""
 
     name: str
@@ -32,7 +32,7 @@ class Seen:
     signatures: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-def beat(connection: sa.Connection, worker: Seen) -> None:
+def beat(connection: sa.Connection, worker: Heartbeat) -> None:
     """Record that a worker is alive; one of the user's application takes no name of ours."""
     values = {
         "queues": worker.queues,
@@ -118,3 +118,46 @@ def live_workers(connection: sa.Connection, within: timedelta) -> list[dict[str,
         .order_by(workers.c.name)
     )
     return dicts(connection, query)
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """The workers that were seen within a day: the live ones, and followers that are gone."""
+
+    live: tuple[dict[str, Any], ...]
+    gone: tuple[dict[str, Any], ...]
+
+    @property
+    def queues(self) -> frozenset[str]:
+        """The names of the queues that live workers consume, as in the broker."""
+        return queues_of(self.live)
+
+    @property
+    def lost(self) -> dict[str, datetime]:
+        """The tasks of applications that no live worker follows any more, and since when."""
+        followed = {task for one in self.live for task in _followed(one)}
+        found: dict[str, datetime] = {}
+        for one in self.gone:
+            for task in set(_followed(one)) - followed:
+                at = one["stopped_at"] or one["seen_at"]
+                found[task] = max(at, found.get(task, at))
+        return found
+
+
+def _followed(worker: dict[str, Any]) -> list[str]:
+    """Return the tasks that a row says that its worker follows."""
+    return [name for name in worker["follows"] or () if isinstance(name, str)]
+
+
+def readers(connection: sa.Connection, lease: timedelta, within: timedelta) -> Readers:
+    """Return the live workers, and the followers that were last seen `within` that span."""
+    seen = workers.c.seen_at.between(database_now(-within), database_now(within))
+    is_live = sa.and_(
+        workers.c.seen_at.between(database_now(-lease), database_now(lease)),
+        workers.c.stopped_at.is_(None),
+    ).label("is_live")
+    query = sa.select(workers, is_live).where(seen).order_by(workers.c.name)
+    rows = dicts(connection, query)
+    live = tuple(row for row in rows if row["is_live"])
+    gone = tuple(row for row in rows if not row["is_live"] and row["follows"])
+    return Readers(live, gone)
