@@ -17,7 +17,8 @@ from models.operation import by_action
 from models.store.operations.record import record_new
 from models.tables import operations as table
 from runtime.database import reading
-from scheduler.changes.change import Changed, create_all
+from scheduler.changes import Change
+from scheduler.changes.change import create_all
 from scheduler.changes.validation import ChangeContext
 from scheduler.record import ActionRef, operation_row
 from scheduler.sweep import dispatch_ready
@@ -56,7 +57,7 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
     return [Figure(what, round(taken), "bytes", "600", details)]
 
 
-def _recorded(database: Database, made: Sequence[Changed], size: int) -> Iterator[list[UUID]]:
+def _recorded(database: Database, made: Sequence[Change], size: int) -> Iterator[list[UUID]]:
     """Record and send the operations of all actions in rounds; yield the ids of each."""
     newest = database.now.replace(second=0, microsecond=0)
     rows = [

@@ -21,7 +21,7 @@ from models.fingerprint import operation_id
 from models.operation import by_action
 from models.store.actions import cursors
 from models.store.operations.record import record_new
-from scheduler.changes.change import Changed
+from scheduler.changes import Change
 from scheduler.changes.revisions import revision_of
 from scheduler.occurrence import next_occurrence
 from scheduler.record import ActionRef, operation_row
@@ -138,7 +138,7 @@ def fill_actions(engine: sa.Engine, filling: Filling) -> list[UUID]:
     return uids_due
 
 
-def record_one_each(engine: sa.Engine, made: Iterable[Changed], now: datetime) -> list[UUID]:
+def record_one_each(engine: sa.Engine, made: Iterable[Change], now: datetime) -> list[UUID]:
     """Record an operation, to send at once, for each of these actions; return their ids."""
     at = now.replace(second=0, microsecond=0)
     rows = [

@@ -67,7 +67,9 @@ class Walk:
         """Store an action by its JSON; return its uid."""
         when = {"cron_rule": f"{self.now.minute} {self.now.hour} * * *", "timezone": "UTC"}
         text = json.dumps([document(name, when, "do_nothing")])
-        return apply(self.installation, json.loads(text)).root[0].uid
+        uid = apply(self.installation, json.loads(text)).root[0].uid
+        assert uid is not None
+        return uid
 
     def once(self, name: str) -> dict[str, Station]:
         """Let an action go its way; return what each station ran."""

@@ -51,16 +51,17 @@ class ParseContext:
     """The context in which an action is saved.
 
     `default_zone` is the small app's; `now` is aware UTC; `steps` are all that are known, by name.
-    For an existing action, `created_at` is its creation and `previous` its stored document: due
-    dates in it may be past. `tick` is the shortest interval that the daemon can keep. `celery` says
-    which tasks of the user's Celery application may be sent; None leaves that check to the sender.
+    For an existing action, `created_at` is its creation. `kept_due_dates` may be past: those of its
+    stored document, or None for any. `tick` is the shortest interval that the daemon can keep.
+    `celery` says which tasks of the user's Celery application may be sent; None leaves that check
+    to the sender.
     """
 
     default_zone: str
     now: datetime
     steps: Steps
     created_at: datetime | None = None
-    previous: Mapping[str, object] | None = None
+    kept_due_dates: frozenset[datetime] | None = frozenset()
     # Whether the existing action is paused: it stays so unless its document says `active`.
     is_paused: bool = False
     tick: timedelta = DEFAULT_TICK
@@ -86,7 +87,7 @@ class Reading:
     steps: Steps = field(default_factory=dict)
     created_at: datetime | None = None
     now: datetime | None = None
-    kept_due_dates: frozenset[datetime] = frozenset()
+    kept_due_dates: frozenset[datetime] | None = frozenset()
     tick: timedelta = timedelta(seconds=1)
     tolerant: bool = False
     calendars: Calendars = field(default_factory=dict)

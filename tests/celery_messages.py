@@ -12,7 +12,8 @@ from models.celery_task import CeleryRules
 from models.store import workers
 from runtime.config import Settings
 from runtime.sections.celery import CelerySettings
-from scheduler.changes.change import Changed, apply_all
+from scheduler.changes import Change
+from scheduler.changes.change import apply_all
 from tests.factories import author, make_document, set_back
 from tests.servers import Broker
 
@@ -41,7 +42,7 @@ def celery_action(
     step: Any = None,
     rules: CeleryRules = RULES,
     **changes: Any,
-) -> Changed:
+) -> Change:
     """Store an action that sends a task of the user's own, or its next revision."""
     operations = {"celery_task": {"task": TASK, **(step or {})}}
     document = make_document(**{"name": "close the day", "operations": operations, **changes})

@@ -33,7 +33,8 @@ from models.tables import operations as operations_table
 from models.tenant.document import parse_small_app
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes.change import Changed, create_all
+from scheduler.changes import Change
+from scheduler.changes.change import create_all
 from scheduler.changes.revisions import revision_of
 from scheduler.changes.validation import ChangeContext
 from scheduler.record import ActionRef, operation_row
@@ -93,7 +94,7 @@ def make_action(
     since: datetime | None = None,
     app: SmallApp = DEFAULT_APP,
     **changes: Any,
-) -> Changed:
+) -> Change:
     """Store an action; `since` is the instant it was created at, for deciding (default: now)."""
     changed = create_all(engine, [make_document(**changes)], author(app=app))[0]
     if since is not None:
@@ -129,7 +130,7 @@ def caused_by(triggerer: str) -> CausedBy:
 
 def make_operation(
     engine: sa.Engine,
-    action: Changed,
+    action: Change,
     occurrence: datetime,
     triggerer: str = "tests",
     app: SmallApp = DEFAULT_APP,
@@ -175,7 +176,7 @@ def seen(
     return row
 
 
-def rows_of(engine: sa.Engine, action: Changed) -> list[sa.RowMapping]:
+def rows_of(engine: sa.Engine, action: Change) -> list[sa.RowMapping]:
     """Return an action's operations, oldest occurrence first, then by subject and event."""
     columns = operations_table.c
     order = (columns.occurrence_at, columns.subject, columns.event_id)
@@ -192,7 +193,7 @@ def update_operation(engine: sa.Engine, id: UUID, **values: Any) -> None:
         )
 
 
-def cursor_of(engine: sa.Engine, action: Changed) -> sa.RowMapping:
+def cursor_of(engine: sa.Engine, action: Change) -> sa.RowMapping:
     """Return an action's cursor."""
     query = sa.select(action_cursor).where(action_cursor.c.action_uid == action.uid)
     with reading(engine) as connection:
@@ -216,9 +217,7 @@ def make_many(engine: sa.Engine, count: int, **changes: Any) -> list[UUID]:
             document = make_document(**changes, name=f"action {number}")
             uid = UUID(int=(0xACE << 64) + number)
             revisions[uid] = dict(revision_of(document, context, "tests").columns)
-        assert actions.insert(
-            connection, DEFAULT_APP.id, revisions, dict.fromkeys(revisions, now), now
-        )
+        actions.insert(connection, DEFAULT_APP.id, revisions, dict.fromkeys(revisions, now), now)
         return list(revisions)
 
 

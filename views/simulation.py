@@ -15,7 +15,6 @@ from models.tenant.document import DEFAULT_APP, SmallAppModel, parse_small_app
 from runtime.clock import utc_now
 from scheduler.simulate import SENT, SUCCESS, Fate, Simulated, Timetable, busiest, simulate
 from views.actions.rules import daylight_notes, zone_of
-from views.changes.plan import BusyMinute
 from views.files import located, read_documents
 from views.finding import instant_if_any, instant_of
 from views.installation import Installation
@@ -38,6 +37,13 @@ class SimulatedFate(View):
     reason: str | None
     decided_at: Instant
     zone: str = Field(description="IANA zone of the action.")
+
+
+class BusyMinute(View):
+    """A minute and the number of operations it sends."""
+
+    at: Instant = Field(description="The minute.")
+    sent: int = Field(description="How many operations are sent in it.")
 
 
 class Simulation(View):

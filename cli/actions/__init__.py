@@ -20,7 +20,7 @@ from views import actions
 from views.door import every
 
 if TYPE_CHECKING:
-    from views.changes.plan import ChangePlan
+    from views.changes.result import Changes
     from views.runs import RunPlan
 
 commands = group("Scheduled actions: what to do, when, for whom.")
@@ -97,27 +97,28 @@ def apply(
         raise Refused("--owner is for --prune; write the owner of an action into its document")
     found, opened = Files.read(files, (owner or PRUNES) if prune else None), door(context)
     if dry_run:
-        show(context, found.plan(opened))
+        show(context, found.apply(opened, details=True, dry_run=True), dry_run=True)
         return
     if prune and not yes:
-        _agree_to_prune(context, found.plan(opened))
+        _agree_to_prune(context, found.apply(opened, details=True, dry_run=True))
     with progress("validating and storing") as watch:
         made = found.apply(opened, details=verbose, watch=watch)
     show(context, made)
 
 
-def _agree_to_prune(context: typer.Context, plan: "ChangePlan") -> None:
+def _agree_to_prune(context: typer.Context, tried: "Changes") -> None:
     """Show what would be deleted and ask; raises Refused without a terminal, Abort for a no."""
-    if not plan.pruned:
+    pruned = [one.name for one in tried.root if one.change == "deleted"]
+    if not pruned:
         return
-    many = counted(len(plan.pruned), "action")
+    many = counted(len(pruned), "action")
     if not sys.stdin.isatty():
-        names = ", ".join(one.name for one in plan.pruned[:FEW])
+        names = ", ".join(pruned[:FEW])
         raise Refused(
             f"--prune would delete {many} ({names}); see --dry-run, and write --yes to delete them"
         )
     if not of(context).as_json:
-        print_lines(text_of(plan))
+        print_lines(text_of(tried, dry_run=True))
     typer.confirm(f"delete {many}?", abort=True, err=True)
 
 
@@ -133,9 +134,9 @@ def edit(context: typer.Context, action: Name, yes: Yes = False) -> None:
     if is_asking and not sys.stdin.isatty():
         raise Refused("there is no terminal to ask on; write --yes to store without asking")
 
-    def agreed(plan: "ChangePlan") -> None:
+    def agreed(tried: "Changes") -> None:
         if not of(context).as_json:
-            print_lines(text_of(plan))
+            print_lines(text_of(tried, dry_run=True))
         if is_asking:
             typer.confirm("store this?", abort=True, err=True)
 
@@ -287,7 +288,7 @@ def pause(context: typer.Context, action: Optional = None, owner: Owner = None) 
     if name:
         show(context, opened.ask(switching.pause, name))
     else:
-        show(context, opened.ask(switching.pause_all, whose), owner=whose, word="paused")
+        show(context, opened.ask(switching.pause_all, whose), of_owner=(whose, "paused"))
 
 
 @commands.command("resume")
@@ -300,7 +301,7 @@ def resume(context: typer.Context, action: Optional = None, owner: Owner = None)
     if name:
         show(context, opened.ask(switching.resume, name))
     else:
-        show(context, opened.ask(switching.resume_all, whose), owner=whose, word="resumed")
+        show(context, opened.ask(switching.resume_all, whose), of_owner=(whose, "resumed"))
 
 
 @commands.command("delete")
@@ -320,7 +321,7 @@ def delete(
     if name:
         show(context, opened.ask(deleting.delete, name))
     else:
-        show(context, opened.ask(deleting.delete_owned, whose))
+        show(context, opened.ask(deleting.delete_owned, whose), of_owner=(whose, "deleted"))
 
 
 def _one_of(action: str | None, owner: str | None) -> tuple[str, str]:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cli.render import print_warning
-from models.errors import InvalidDocument, Refused
+from models.errors import InvalidDocument, Outdated, Refused
 from models.json_text import LONGEST_DOCUMENT, read_json
 from views import changes, upcoming
-from views.changes.plan import ChangePlan, plan_put
+from views.changes.result import Change, Changes
 from views.door import Door
 from views.files import read_text
 
@@ -26,8 +26,8 @@ BACK = "nothing was stored; correct this and save, or leave the file unchanged t
 
 
 def edit(
-    door: Door, name: str, agreed: Callable[[ChangePlan], None], *, is_repeatable: bool
-) -> changes.Changed:
+    door: Door, name: str, agreed: Callable[[Changes], None], *, is_repeatable: bool
+) -> Change:
     """Let the user edit an action, and store it unless it was left unchanged.
 
     `agreed` raises if the user rejects the plan. If `is_repeatable`, a faulty document goes
@@ -36,11 +36,12 @@ def edit(
     found = door.ask(upcoming.show, name)
     named = str(found.uid or name)
     with _draft_of(found) as draft:
-        edited = _valid(door, named, draft, is_repeatable=is_repeatable)
+        edited = _valid(door, (named, found.revision), draft, is_repeatable=is_repeatable)
         if edited is None:
-            return changes.Changed.of(found, change="unchanged", switched=None, warnings=())
-        document, plan = edited
-        agreed(plan)
+            known = ("uid", "name", "revision", "active")
+            return Change(**{key: getattr(found, key) for key in known}, change="unchanged")
+        document, tried = edited
+        agreed(Changes((tried,)))
         return door.ask(changes.put, named, document, found.revision)
 
 
@@ -91,9 +92,12 @@ def _draft_of(found: upcoming.Action) -> Iterator[_Draft]:
 
 
 def _valid(
-    door: Door, name: str, draft: _Draft, *, is_repeatable: bool
-) -> tuple[object, ChangePlan] | None:
-    """Return the edited document with its plan, None if it was left unchanged."""
+    door: Door, read: tuple[str, int | None], draft: _Draft, *, is_repeatable: bool
+) -> tuple[object, Change] | None:
+    """Return the edited document with what it would do, None if it was left unchanged.
+
+    `read` is the action and its revision as it was read.
+    """
     faults: InvalidDocument | Refused | None = None
     while True:
         before = draft.text
@@ -104,9 +108,9 @@ def _valid(
             raise faults
         try:
             document = read_json(draft.text, longest=LONGEST_DOCUMENT)
-            return document, door.ask(plan_put, name, document)
+            return document, door.ask(changes.put, read[0], document, read[1], dry_run=True)
         except (InvalidDocument, Refused) as error:
-            if not is_repeatable:
+            if not is_repeatable or isinstance(error, Outdated):
                 raise
             faults = error
 

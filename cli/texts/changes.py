@@ -1,30 +1,48 @@
-"""Changes of actions, and plans of changes, in words."""
+"""Changes of actions, done or tried, in words."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+from collections.abc import Iterator
 
-from cli.render import sentence
 from cli.texts.upcoming import described, valid
 from models.values import counted
 from models.values.zones import in_zone
-from views.changes import Changed, Changes, Checked, Renamed
-from views.changes.deleting import DeletedAction, DeletedActions
-from views.changes.plan import BusiestMinute, BusyMinute, ChangePlan, PlannedChange
-from views.changes.switching import Switched, SwitchedAll
+from views.changes import Checked
+from views.changes.result import Change, Changes
+from views.upcoming import Upcoming
 from views.words import instant
 
 # How many names and warnings are printed; `--json` has all.
 MOST_NAMED = 100
 MOST_WARNINGS = 10
 KINDS = ("created", "changed", "unchanged")
-PLANNED = {"created": "would create", "changed": "would change", "unchanged": "would not change"}
+TRIED = {
+    "created": "would create",
+    "changed": "would change",
+    "unchanged": "would not change",
+    "deleted": "would delete",
+}
 
 
-def _changes(made: Changes, *, summary: bool = True) -> Iterator[str]:
+def _changes(
+    made: Changes,
+    *,
+    summary: bool = True,
+    dry_run: bool = False,
+    of_owner: tuple[str, str] | None = None,
+) -> Iterator[str]:
+    if of_owner is not None:
+        yield from _of_owner(made, *of_owner)
+    elif dry_run:
+        for one in made.root:
+            yield from _tried(one)
+    else:
+        yield from _done(made, summary=summary)
+
+
+def _done(made: Changes, *, summary: bool) -> Iterator[str]:
     for one in made.root:
         if one.upcoming is not None:
-            yield f"{one.change} {one.name} ({one.uid}), revision {one.revision}{_also(one)}"
+            yield f"{one.change} {_named(one)}"
             yield from described(one.upcoming, one.warnings)
     switched = [one for one in made.root if one.switched and one.upcoming is None]
     yield from (f"{one.switched} {one.name}" for one in switched[:MOST_NAMED])
@@ -37,8 +55,10 @@ def _changes(made: Changes, *, summary: bool = True) -> Iterator[str]:
         yield from _warnings(made)
 
 
-def _also(one: Changed | PlannedChange) -> str:
-    return f", {one.switched}" if one.switched else ""
+def _named(one: Change) -> str:
+    uid = f" ({one.uid})" if one.uid else ""
+    switched = f", {one.switched}" if one.switched else ""
+    return f"{one.name}{uid}, revision {one.revision}{switched}"
 
 
 def _warnings(made: Changes) -> Iterator[str]:
@@ -59,95 +79,52 @@ def _checked(made: Checked) -> Iterator[str]:
         yield from valid(one)
 
 
-def _renamed(one: Renamed) -> Iterator[str]:
-    if one.change == "unchanged":
-        yield f"{one.name} has that name already"
+def _change(one: Change) -> Iterator[str]:
+    """Yield what a change of one action did, by what is special in it."""
+    if one.change == "deleted":
+        yield f"deleted {one.name} ({one.uid}), {counted(one.cancelled, 'operation')} cancelled"
+    elif one.old_name is not None:
+        yield f"renamed {one.old_name} to {_named(one)}"
+    elif one.change == "unchanged":
+        yield f"{one.name} is as it was, {'enabled' if one.active else 'paused'}"
     else:
-        yield f"renamed {one.old_name} to {one.name} ({one.uid}), revision {one.revision}"
+        yield f"{one.switched or one.change} {one.name} ({one.uid}), revision {one.revision}"
+    yield from (f"  warning: {text}" for text in one.warnings)
 
 
-def _switched(one: Switched) -> Iterator[str]:
-    if one.change == "unchanged":
-        yield f"{one.name} is already {'active' if one.active else 'paused'}"
-    else:
-        yield f"{'resumed' if one.active else 'paused'} {one.name} ({one.uid})"
-        yield from (f"  warning: {text}" for text in one.warnings)
+def _of_owner(made: Changes, owner: str, word: str) -> Iterator[str]:
+    done = [one for one in made.root if one.change != "unchanged"]
+    cancelled = sum(one.cancelled for one in done)
+    also = f", {counted(cancelled, 'operation')} cancelled" if cancelled else ""
+    yield f"{word} {len(done)} of {counted(len(made.root), 'action')} of {owner}{also}"
+    yield from (f"  {one.name}" for one in done[:MOST_NAMED])
+    if len(done) > MOST_NAMED:
+        yield f"  … and {len(done) - MOST_NAMED} more"
 
 
-def _switched_all(made: SwitchedAll, *, owner: str, word: str) -> Iterator[str]:
-    done = [one for one in made.root if isinstance(one, Switched)]
-    changed = sum(one.change == "changed" for one in done)
-    yield f"{word} {changed} of {counted(len(made.root), 'action')} of {owner}"
-
-
-def _deleted(one: DeletedAction) -> Iterator[str]:
-    yield f"deleted {one.name} ({one.uid}), {counted(one.cancelled, 'operation')} cancelled"
-
-
-def _deleted_owned(one: DeletedActions) -> Iterator[str]:
-    count = len(one.deleted)
-    cancelled = counted(one.cancelled, "operation")
-    yield f"deleted {counted(count, 'action')} of {one.owner}, {cancelled} cancelled"
-    yield from (f"  {name}" for name in one.deleted[:MOST_NAMED])
-    if count > MOST_NAMED:
-        yield f"  … and {count - MOST_NAMED} more"
-
-
-def _plan(plan: ChangePlan) -> Iterator[str]:
-    for one in plan.actions:
-        yield from _planned(one)
-    for gone in plan.pruned:
-        yield f"would delete {gone.name} ({gone.uid})"
-    yield _load(plan.busiest_minute)
-
-
-def _planned(one: PlannedChange) -> Iterator[str]:
-    uid = f" ({one.uid})" if one.uid else ""
-    yield f"{PLANNED[one.change]} {one.name}{uid}, revision {one.revision}{_also(one)}"
-    if one.change == "changed":
-        yield from _next("before", one.next_before, one.zone_before)
-    if one.change != "unchanged":
-        yield from _after(one)
-    for at in one.sent_at_once:
-        zone = one.zone_before
+def _tried(one: Change) -> Iterator[str]:
+    yield f"{TRIED[one.change]} {_named(one)}"
+    if one.before is not None:
+        yield from _next("before", one.before)
+    if one.upcoming is not None:
+        yield from _next("after ", one.upcoming)
+    zone = one.before.zone if one.before is not None else "UTC"
+    for at in one.sent:
         yield f"  at once by the old rule  {in_zone(at, zone)} {zone}   {instant(at)}"
     if one.missed:
         yield f"  missed by the old rule   {one.missed}"
-    yield from (f"  {note}" for note in one.daylight_saving)
+    if one.upcoming is not None:
+        yield from (f"  {note}" for note in one.upcoming.daylight_saving)
 
 
-def _after(one: PlannedChange) -> Iterator[str]:
-    if one.is_on_events:
-        yield from (f"  after   {rule}" for rule in one.when)
-    else:
-        yield from _next("after ", one.next_after, one.zone)
-
-
-def _next(word: str, instants: Sequence[datetime], zone: str) -> Iterator[str]:
-    if not instants:
+def _next(word: str, one: Upcoming) -> Iterator[str]:
+    if one.is_about_users or one.after is not None:
+        yield from (f"  {word}  {rule}" for rule in one.when)
+    elif not one.next or one.next[0].is_paused:
         yield f"  {word}  no occurrence to come"
-    for at in instants:
-        yield f"  {word}  {in_zone(at, zone)} {zone}   {instant(at)}"
+    else:
+        for due in one.next:
+            yield f"  {word}  {due.local} {due.zone}   {instant(due.utc)}"
 
 
-def _load(found: BusiestMinute) -> str:
-    part = "" if found.is_whole else " (of the actions that are due first)"
-    before, after = _busy(found.before), _busy(found.after)
-    return f"busiest minute of the next 24 hours{part}: before {before}; after {after}"
-
-
-def _busy(minute: BusyMinute | None) -> str:
-    return "none" if minute is None else f"{minute.sent} at {instant(minute.at)}"
-
-
-FORMS = {
-    ChangePlan: _plan,
-    Changes: _changes,
-    Changed: sentence("{change} {name} ({uid}), revision {revision}"),
-    Checked: _checked,
-    Renamed: _renamed,
-    Switched: _switched,
-    SwitchedAll: _switched_all,
-    DeletedAction: _deleted,
-    DeletedActions: _deleted_owned,
-}
+FORMS = {Change: _change, Changes: _changes, Checked: _checked}

@@ -101,9 +101,10 @@ class ActionAdmin(admin.ModelAdmin):
         text = request.POST.get("document") or json.dumps(NEW, indent=2)
         if request.method == "POST":
             if "check" in request.POST:
-                return self._page(
-                    request, "edit", text=text, plan=self._plan(request, "/api/actions:preview")
+                tried = self._stored(
+                    request, "POST", "/api/actions:add", dry_run="true", details="true"
                 )
+                return self._page(request, "edit", text=text, plan=tried and tried[0])
             made = self._stored(request, "POST", "/api/actions")
             if made:
                 self.log_addition(request, _named(made), "created")
@@ -118,11 +119,11 @@ class ActionAdmin(admin.ModelAdmin):
         plan = None
         if request.method == "POST":
             self._require(request, "change")
+            read = f'"{request.POST.get("revision", "")}"'
             if "check" in request.POST:
-                plan = self._plan(request, f"{address}:preview")
+                plan = self._stored(request, "PUT", address, if_match=read, dry_run="true")
             else:
-                revision = request.POST.get("revision", "")
-                made = self._stored(request, "PUT", address, if_match=f'"{revision}"')
+                made = self._stored(request, "PUT", address, if_match=read)
                 if made:
                     self.log_change(request, _named(made), f"revision {made['revision']}")
                     messages.success(
@@ -187,10 +188,6 @@ class ActionAdmin(admin.ModelAdmin):
                 # Django begins a message with a capital letter.
                 messages.error(request, f"Not stored: {line}")
             return None
-
-    def _plan(self, request: Any, address: str) -> Any:
-        found = self._stored(request, "POST", address)
-        return found["actions"][0] if found else None
 
     def _page(self, request: Any, name: str, **values: Any) -> Any:
         may = {verb: _may(request, verb) for verb in ("add", "change", "delete", "run")}

@@ -10,7 +10,6 @@ from pydantic import ValidationError
 from pydantic_core import InitErrorDetails
 
 from minutebook.steps import Steps
-from models.action import DUE_DATE
 from models.action.allowed import problems_of_hooks, problems_of_steps
 from models.action.hooks import HooksModel
 from models.action.intervals import IntervalModel
@@ -188,12 +187,7 @@ def _job(operations: OperationModel) -> Job | None:
 
 
 def document_hash(document: Mapping[str, Any], steps: Steps) -> str:
-    """Return the SHA-256 of the document's canonical JSON, in hex."""
-    return hash_of(canonical(document, steps))
-
-
-def canonical(document: Mapping[str, Any], steps: Steps) -> str:
-    """Return the text by which documents are compared.
+    """Return the SHA-256, in hex, of the canonical JSON of a document but for its name.
 
     The order of keys does not count, except that of user-defined steps: all but the built-in ones
     of `steps`.
@@ -201,13 +195,10 @@ def canonical(document: Mapping[str, Any], steps: Steps) -> str:
     operations = document.get("operations")
     names = operations if isinstance(operations, Mapping) else ()
     user_steps = [name for name in names if name not in steps or not steps[name].is_built_in]
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return text + (json.dumps(user_steps) if len(user_steps) > 1 else "")
-
-
-def hash_of(canonical_text: str) -> str:
-    """Return the SHA-256 of a text, in hex."""
-    return hashlib.sha256(canonical_text.encode()).hexdigest()
+    compared = {key: value for key, value in document.items() if key != "name"}
+    text = json.dumps(compared, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    text += json.dumps(user_steps) if len(user_steps) > 1 else ""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _strict(context: ParseContext) -> Reading:
@@ -217,21 +208,7 @@ def _strict(context: ParseContext) -> Reading:
         steps=context.steps,
         created_at=created_at.replace(microsecond=0),
         now=context.now,
-        kept_due_dates=_due_dates(context),
+        kept_due_dates=context.kept_due_dates,
         tick=context.tick,
         calendars=context.calendars,
     )
-
-
-def _due_dates(context: ParseContext) -> frozenset[datetime]:
-    """Return the due dates of the edited document; none if it is broken."""
-    previous = context.previous
-    when = None if previous is None else previous.get("when")
-    rules = when if isinstance(when, list) else [when]
-    # Few documents have one; only those are parsed.
-    if previous is None or not any(isinstance(one, Mapping) and DUE_DATE in one for one in rules):
-        return frozenset()
-    try:
-        return load_action(previous, steps=context.steps).when.due_dates
-    except InvalidAction:
-        return frozenset()

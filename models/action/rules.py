@@ -126,7 +126,8 @@ class DueDateModel(RuleModel):
         reading = reading_of(info)
         due_at = parse_instant(value, info.data.get("timezone") or reading.default_zone)
         late = reading.now is not None and due_at <= reading.now
-        if late and due_at not in reading.kept_due_dates:
+        kept = reading.kept_due_dates
+        if late and kept is not None and due_at not in kept:
             raise ValueError(f"is in the past (it is {_shown(reading.now)}); write a later one")
         return value
 

@@ -24,7 +24,7 @@ from tasks.steps.command import STEP as COMMAND
 from tasks.steps.command import CommandParameters
 from views import changes
 from views.actions import ActionRow, search
-from views.changes import Changes
+from views.changes.result import Changes
 from views.door import Door, every
 from views.files import naming_each
 from views.finding import instant_of

@@ -85,8 +85,7 @@ def give_maintenance(connection: sa.Connection, app: SmallApp, steps: Steps) -> 
     uid = uuid4()
     be_first(connection)
     first = next_of(connection, {uid: revision.plan}, now)
-    if not actions.insert(connection, app.id, {uid: dict(revision.columns)}, first, now):
-        return False
+    actions.insert(connection, app.id, {uid: dict(revision.columns)}, first, now)
     made = {str(uid): {"name": NAME}}
     audit.write(connection, small_app_id=app.id, actor=OWNER, verb="action.create", objects=made)
     return True

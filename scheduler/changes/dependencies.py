@@ -1,23 +1,21 @@
 """Make the dependants of a renamed action follow its name."""
 
-import json
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
-from models.action.document import document_hash
 from models.action.plan import Plan
+from models.action.rule import RuleModel
 from models.action.when import WhenModel
 from models.errors import Refused
-from models.events import end_event
 from models.parsing import Reading
 from models.store import actions
 from models.store.actions import cursors
 from models.store.actions.cursors import Start
 from models.stored import document_in
-from scheduler.changes.revisions import revise, state_of
+from scheduler.changes.revisions import begin_all, conclude, restated, state_of
 from scheduler.changes.validation import ChangeContext, Stored
 from scheduler.forecast import on_its_way_since
 from scheduler.record import Recorded
@@ -54,29 +52,23 @@ def _follow(
     is_gone = row.deleted_at is not None or row.set_aside is not None
     if is_gone or not isinstance(plan, Plan):
         return Recorded()
-    document = _renamed(document_in(row.document), name)
-    renamed = _renamed_plan(plan, document)
-    columns = {
-        "document": json.dumps(document, ensure_ascii=False),
-        "document_hash": document_hash(document, author.steps),
-        "plan": renamed.to_json(),
-        "event": end_event(name),
-        "author": author.name,
-    }
-    recorded = revise(connection, row, columns, renamed, now)
+    when = _renamed(document_in(row.document)["when"], name)
+    renamed = replace(plan, rules=_resolved(when))
+    following = conclude(
+        connection, row, restated(row, renamed, author.name, author.steps, when=when), now
+    )
+    begin_all(connection, [following], now)
     if plan.active:
         on_its_way = on_its_way_since(connection, state_of(row, plan), now)
         start = Start(min(now, on_its_way))
         cursors.restart(connection, {row.action_uid: start}, now)
-    return recorded
+    return following.recorded
 
 
-def _renamed(document: dict[str, Any], name: str) -> dict[str, Any]:
-    when = document["when"]
+def _renamed(when: dict[str, Any], name: str) -> dict[str, Any]:
     (key,) = {"on", "after"} & when.keys()
-    return {**document, "when": {**when, key: {**when[key], "action": name}}}
+    return {**when, key: {**when[key], "action": name}}
 
 
-def _renamed_plan(plan: Plan, document: dict[str, Any]) -> Plan:
-    when = WhenModel.model_validate(document["when"], context=Reading(tolerant=True))
-    return replace(plan, rules=when.resolved)
+def _resolved(when: dict[str, Any]) -> tuple[RuleModel, ...]:
+    return WhenModel.model_validate(when, context=Reading(tolerant=True)).resolved

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from minutebook.steps import Steps
 from models.action.document import (
     ParseContext,
     ScheduledActionModel,
@@ -23,8 +24,8 @@ from models.store import actions, clock_steps
 from models.store.actions import cursors
 from models.store.actions.cursors import Start
 from models.store.tenants.closing import closing
+from models.stored import document_in
 from runtime.logs.events import EventLog
-from scheduler.changes.circles import Dependency
 from scheduler.forecast import forecast, on_its_way_since
 from scheduler.from_end import DecisionCache, beginning, ends_for
 from scheduler.record import ActionRef, Decided, Recorded, State, record
@@ -34,9 +35,9 @@ logger = EventLog("minutebook.tick")
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A validated document as it is stored."""
+    """A document as it is stored; `model` is None if nothing of it had to be validated."""
 
-    model: ScheduledActionModel
+    model: ScheduledActionModel | None
     plan: Plan
     columns: dict[str, Any]
 
@@ -66,6 +67,24 @@ def revision_of(document: object, context: ParseContext, author: str) -> Revisio
     )
 
 
+def restated(row: sa.Row[Any], plan: Plan, author: str, steps: Steps, **keys: Any) -> Revision:
+    """Return the revision of a stored document with other values of these keys, and its plan.
+
+    It is not validated: what the author may not write any more can be renamed and switched off.
+    """
+    document = {**document_in(row.document), **keys}
+    columns = {
+        "name": document["name"],
+        "active": plan.active,
+        "document": json.dumps(document, ensure_ascii=False),
+        "document_hash": document_hash(document, steps),
+        "plan": plan.to_json(),
+        "event": plan.on_event.event if plan.on_event else None,
+        "author": author,
+    }
+    return Revision(None, plan, columns)
+
+
 def action_ref(row: sa.Row[Any]) -> ActionRef:
     """Return the action of a cursor's row, under its revision."""
     return ActionRef(row.action_uid, row.small_app_id, row.name, row.revision)
@@ -76,19 +95,23 @@ def state_of(row: sa.Row[Any], plan: Plan) -> State:
     return State(action_ref(row), plan, row.effective_from)
 
 
-def decide_until(connection: sa.Connection, row: sa.Row[Any], now: datetime) -> Recorded:
-    """Decide and record an action's current revision up to `now`; the cursor is not moved.
+def decide_until(
+    connection: sa.Connection, row: sa.Row[Any], now: datetime
+) -> tuple[Recorded, list[datetime]]:
+    """Decide and record a locked action up to `now`; return also the occurrences that are sent.
 
-    A broken plan decides nothing.
+    The cursor is not moved. A broken plan decides nothing, and one that is quarantined.
     """
-    plan = row.plan
-    if isinstance(plan, Broken):
-        return Recorded()
+    plan, recorded = row.plan, Recorded()
+    due: dict[UUID, datetime] = {}
+    if row.set_aside is not None or isinstance(plan, Broken):
+        return recorded, []
     plan = closing(connection, plan, row.small_app_id)
-    recorded, state = Recorded(), state_of(row, plan)
+    state = state_of(row, plan)
     for decision in forecast(connection, state, row.watermark, now):
         recorded += record(connection, [Decided(state.action, plan, decision)])
-    return recorded
+        due |= {one.id_of(row.action_uid): one.at for one in decision.due}
+    return recorded, [due[message.id] for message in recorded.messages]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,49 +119,34 @@ class Next:
     """The next revision of a locked action, which was decided up to its beginning."""
 
     row: sa.Row[Any]
-    columns: Mapping[str, Any]
-    plan: Plan
+    revision: Revision
     # An event action that continues looks further back, for late events.
     effective_from: datetime
-
-
-def revise(
-    connection: sa.Connection,
-    row: sa.Row[Any],
-    columns: Mapping[str, Any],
-    plan: Plan,
-    now: datetime,
-) -> Recorded:
-    """Decide a locked action up to `now`, then make `columns` and `plan` its next revision."""
-    following, recorded = conclude(connection, row, columns, plan, now)
-    begin_all(connection, [following], now)
-    return recorded
+    recorded: Recorded
+    # The occurrences of the revision before that were sent up to its end.
+    sent: Sequence[datetime]
 
 
 def conclude(
-    connection: sa.Connection,
-    row: sa.Row[Any],
-    columns: Mapping[str, Any],
-    plan: Plan,
-    now: datetime,
-) -> tuple[Next, Recorded]:
-    """Decide a locked action up to `now`; return its next revision, which is not stored yet.
-
-    One that is quarantined has nothing due.
-    """
+    connection: sa.Connection, row: sa.Row[Any], revision: Revision, now: datetime
+) -> Next:
+    """Decide a locked action up to `now`; return its next revision, which is not stored yet."""
     row = not_ahead(connection, row, now)
-    recorded = Recorded() if row.set_aside else decide_until(connection, row, now)
+    recorded, sent = decide_until(connection, row, now)
     effective_from = now
-    if goes_on(row, plan):
+    if goes_on(row, revision.plan):
         effective_from = min(now, on_its_way_since(connection, state_of(row, row.plan), now))
-    return Next(row, columns, plan, effective_from), recorded
+    return Next(row, revision, effective_from, recorded, sent)
 
 
 def begin_all(connection: sa.Connection, some: Sequence[Next], now: datetime) -> None:
     """Store revisions of actions that were decided up to `now`, where they begin."""
-    made = {one.row.action_uid: {**one.columns, "number": one.row.revision + 1} for one in some}
+    made = {
+        one.row.action_uid: {**one.revision.columns, "number": one.row.revision + 1} for one in some
+    }
     actions.replace_all(connection, made, now)
-    first = next_of(connection, {one.row.action_uid: one.plan for one in some}, now)
+    plans = {one.row.action_uid: one.revision.plan for one in some}
+    first = next_of(connection, plans, now)
     starts = {
         uid: Start(one.effective_from, first[uid]) for uid, one in zip(made, some, strict=True)
     }
@@ -179,13 +187,3 @@ def not_ahead(connection: sa.Connection, row: sa.Row[Any], now: datetime) -> sa.
         return row
     clock_steps.wind_back(connection, now, [row.action_uid])
     return cursors.lock(connection, row.action_uid)
-
-
-def dependencies_of(
-    rows: Sequence[sa.Row[Any] | None], revisions: Sequence[Revision]
-) -> list[Dependency]:
-    """Return what actions will depend on by their next revisions; a new action has no row."""
-    return [
-        Dependency(None if row is None else row.name, one.columns["name"], one.plan.watched)
-        for row, one in zip(rows, revisions, strict=True)
-    ]

@@ -1,30 +1,34 @@
-"""Validate documents against their stored actions."""
+"""Validate documents: first without the database, then what depends on their stored actions."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 
 from minutebook.steps import SmallApp, Steps
-from models.action import DUE_DATE
-from models.action.document import ParseContext
-from models.action.plan import Plan
+from models.action.document import ParseContext, load_action
 from models.action.policy import kept_too_short
-from models.action.rules import DueDateModel
 from models.celery_task import NO_TASKS, CeleryRules
 from models.errors import InvalidAction, Outdated, Problem
-from models.json_text import read_json
 from models.parsing import DEFAULT_TICK
+from models.stored import document_in
 from models.trust import TRUSTED, Trust
+from models.values import composed, parse_name
 from models.values.durations import format_span
 from runtime.sections.limits import LimitSettings
-from scheduler.changes.alike import AlikeDocuments
-from scheduler.changes.revisions import Revision
+from scheduler.changes.revisions import Revision, revision_of
 
 # A cursor with its action, as `models.store.actions.cursors` returns it.
 Stored = sa.Row[Any]
+# Called with how much is done of how much in total.
+Watch = Callable[[int, int], None]
+# How many revisions are kept for documents like theirs; more would only take memory.
+MOST_KEPT = 1_000
+# Rules that begin with their action, unless they say where.
+BEGINNING = ("every", "rrule")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +64,6 @@ def check_revision(row: Stored, author: ChangeContext) -> None:
         )
 
 
-# Called with how much is done of how much in total.
-Watch = Callable[[int, int], None]
-
-
 def unwatched(_done: int, _total: int) -> None:
     """Watch nothing."""
 
@@ -76,33 +76,147 @@ def in_halves(watch: Watch) -> tuple[Watch, Watch]:
     )
 
 
-def revisions_of(
-    documents: Sequence[object],
-    contexts: Sequence[ParseContext],
-    author: ChangeContext,
-    watch: Watch = unwatched,
-) -> list[Revision]:
-    """Return the revisions of documents; raises InvalidAction with all problems of all."""
-    problems: list[Problem] = []
-    revisions = []
-    alike = AlikeDocuments(author.name)
-    seen: dict[object, int] = {}
-    for number, (document, context) in enumerate(zip(documents, contexts, strict=True)):
-        try:
-            revision = alike.revision_of(document, context)
-            first = seen.setdefault(revision.columns["name"], number)
+class Drafts:
+    """The documents of one change as revisions: at first as if each were a new action.
+
+    Those that differ only in their names are read once. `created_at` is the creation of new
+    actions. With `may_exist`, a due date may be past: `settled` looks whether it is the action's.
+    """
+
+    def __init__(
+        self,
+        documents: Sequence[object],
+        author: ChangeContext,
+        created_at: datetime,
+        watch: Watch = unwatched,
+        *,
+        may_exist: bool = False,
+    ) -> None:
+        """Validate documents; raises InvalidAction with all problems of all."""
+        self.documents, self.created_at = documents, created_at
+        self._author = author
+        self._kept: dict[object, tuple[Revision, str]] = {}
+        context = ParseContext(
+            default_zone=author.small_app.zone,
+            now=created_at,
+            steps=author.steps,
+            created_at=created_at,
+            kept_due_dates=None if may_exist else frozenset(),
+            tick=author.tick,
+            celery=author.celery,
+            trust=author.trust,
+            commands=author.commands,
+            channels=author.channels,
+            calendars=author.calendars,
+        )
+        self._context = context
+        places: dict[object, int] = {}
+
+        def checked(number: int) -> Revision:
+            revision = self._revision_of(documents[number], context)
+            watch(number + 1, len(documents))
+            name = revision.columns["name"]
+            first = places.setdefault(name, number)
             if first != number:
                 remedy = f"is already in document [{first}]; give each its own name"
-                raise InvalidAction([Problem("name", revision.columns["name"], remedy)])
+                raise InvalidAction([Problem("name", name, remedy)])
             _check_look_back(revision.columns["look_back_s"], author.kept_for)
-            revisions.append(revision)
-        except InvalidAction as error:
-            where = f"[{number}] " if len(documents) > 1 else ""
-            problems += [Problem(where + p.path, p.value, p.remedy) for p in error.problems]
-        watch(number + 1, len(documents))
-    if problems:
-        raise InvalidAction(problems)
-    return revisions
+            return revision
+
+        self.revisions: list[Revision] = self._each(range(len(documents)), checked)
+
+    def settle(self, rows: Mapping[int, Stored]) -> None:
+        """Let revisions begin, and be paused, as their stored actions."""
+
+        def settled(number: int) -> Revision:
+            row, document = rows[number], self.documents[number]
+            is_paused = not row.active and not _says(document, "active")
+            if not is_paused and not _begins_with_action(document):
+                return self.revisions[number]
+            context = replace(self._context, created_at=row.created_at, is_paused=is_paused)
+            return self._revision_of(document, context)
+
+        for number, revision in zip(rows, self._each(rows, settled), strict=True):
+            self.revisions[number] = revision
+
+    def check_due_dates(self, rows: Mapping[int, Stored | None], now: datetime) -> None:
+        """Raise InvalidAction for due dates that are past at `now` and in no stored document."""
+
+        def check(number: int) -> None:
+            model, row = self.revisions[number].model, rows[number]
+            if model is None or not any(at <= now for at in model.when.due_dates):
+                return
+            kept = _due_dates(row, self._author.steps)
+            context = replace(self._context, now=now, kept_due_dates=kept)
+            revision_of(self.documents[number], context, self._author.name)
+
+        self._each(rows, check)
+
+    def _each(self, numbers: Iterable[int], make: Callable[[int], Any]) -> list[Any]:
+        """Return what is made for each document; raises InvalidAction with all problems of all."""
+        problems: list[Problem] = []
+        made = []
+        for number in numbers:
+            try:
+                made.append(make(number))
+            except InvalidAction as error:
+                where = f"[{number}] " if len(self.documents) > 1 else ""
+                problems += [replace(one, path=where + one.path) for one in error.problems]
+        if problems:
+            raise InvalidAction(problems)
+        return made
+
+    def _revision_of(self, document: object, context: ParseContext) -> Revision:
+        """Return what `revision_of` does, from a document like this one if there was one."""
+        name, text = _parted(document)
+        if name is None:
+            return revision_of(document, context, self._author.name)
+        begins_at = context.created_at if _begins_with_action(document) else None
+        likeness = (text, begins_at, context.is_paused, context.kept_due_dates)
+        written = f'{{"name": {json.dumps(name, ensure_ascii=False)}'
+        if likeness not in self._kept:
+            made = revision_of(document, context, self._author.name)
+            if len(self._kept) < MOST_KEPT:
+                self._kept[likeness] = made, made.columns["document"].removeprefix(written)
+            return made
+        alike, rest = self._kept[likeness]
+        model = alike.model and alike.model.model_copy(update={"name": name})
+        return Revision(
+            model, alike.plan, {**alike.columns, "name": name, "document": written + rest}
+        )
+
+
+def _parted(document: object) -> tuple[str, str] | tuple[None, None]:
+    """Return the name of a document and all else as text; None for one without a valid name."""
+    if not isinstance(document, dict):
+        return None, None
+    try:
+        name = composed(parse_name(document.get("name")))
+        return name, repr({key: value for key, value in document.items() if key != "name"})
+    except (ValueError, RecursionError):
+        return None, None
+
+
+def _says(document: object, key: str) -> bool:
+    return isinstance(document, Mapping) and key in document
+
+
+def _begins_with_action(document: object) -> bool:
+    """Return whether a rule counts from the creation of its action."""
+    when = document.get("when") if isinstance(document, Mapping) else None
+    return any(
+        not _says(rule, "starting_at") and any(_says(rule, key) for key in BEGINNING)
+        for rule in (when if isinstance(when, list) else [when])
+    )
+
+
+def _due_dates(row: Stored | None, steps: Steps) -> frozenset[datetime]:
+    """Return the due dates of a stored document; none if it is broken."""
+    try:
+        document = None if row is None else document_in(row.document)
+        return load_action(document, steps=steps).when.due_dates
+    except InvalidAction:
+        return frozenset()
 
 
 def _check_look_back(longest_s: int, kept_for: timedelta | None) -> None:
@@ -110,68 +224,3 @@ def _check_look_back(longest_s: int, kept_for: timedelta | None) -> None:
     if kept_for is not None and longest > kept_for:
         remedy = kept_too_short(longest, kept_for)
         raise InvalidAction([Problem("policy.look_back", format_span(longest), remedy)])
-
-
-def contexts_of(
-    rows: Sequence[Stored | None],
-    author: ChangeContext,
-    now: datetime,
-    since: datetime | None = None,
-) -> list[ParseContext]:
-    """Return the parse context of each document, by its stored action, if any; see `context_of`."""
-    of_new = context_of(None, author, now, since=since)
-    alike: dict[tuple[datetime, bool], ParseContext] = {}
-    found = []
-    for row in rows:
-        if row is None:
-            found.append(of_new)
-        elif (previous := _previous(row)) is not None:
-            found.append(context_of(row, author, now, previous))
-        else:
-            key = (row.created_at, row.active)
-            found.append(alike.get(key) or alike.setdefault(key, context_of(row, author, now)))
-    return found
-
-
-def context_of(
-    row: Stored | None,
-    author: ChangeContext,
-    now: datetime,
-    previous: Mapping[str, object] | None = None,
-    since: datetime | None = None,
-) -> ParseContext:
-    """Return a document's parse context; `previous` is the document that it edits.
-
-    A new action is created at `since`, or `now` if not given.
-    """
-    return ParseContext(
-        default_zone=author.small_app.zone,
-        now=now,
-        steps=author.steps,
-        created_at=since if row is None else row.created_at,
-        previous=previous,
-        is_paused=row is not None and not row.active,
-        tick=author.tick,
-        celery=author.celery,
-        trust=author.trust,
-        commands=author.commands,
-        channels=author.channels,
-        calendars=author.calendars,
-    )
-
-
-def _previous(row: Stored) -> Mapping[str, object] | None:
-    """Return the edited document, if it has a due date."""
-    if row.document is None or DUE_DATE not in row.document:
-        return None
-    try:
-        document = read_json(row.document)
-    except ValueError:
-        return None
-    return document if isinstance(document, dict) else None
-
-
-def has_due_date_in(plan: Plan, since: datetime, until: datetime) -> bool:
-    """Return whether a due date of the plan lies in (since, until]."""
-    dates = (one.due_at for one in plan.rules if isinstance(one, DueDateModel))
-    return any(since < at <= until for at in dates)

@@ -22,7 +22,8 @@ from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_cursor, operations, ticks
 from runtime.config import Settings
 from runtime.database import make_engine, reading
-from scheduler.changes.change import Changed, create_all
+from scheduler.changes import Change
+from scheduler.changes.change import create_all
 from scheduler.sweep import dispatch_ready
 from tasks.registry import Registry
 from tests.acceptance import steps_for_tests
@@ -139,12 +140,12 @@ class Installation:
         with reading(self.engine) as connection:
             return read_clock(connection)
 
-    def action(self, name: str = "traced", app: SmallApp = DEFAULT_APP, **changes: Any) -> Changed:
+    def action(self, name: str = "traced", app: SmallApp = DEFAULT_APP, **changes: Any) -> Change:
         """Store an action of one traced step whose occurrences the test records itself."""
         changes = {"operations": {"trace_one": True}, "when": yearly(self.now(), -40), **changes}
         return self._store(make_document(name=name, **changes), app=app)[0]
 
-    def due_action(self, name: str = "due", **changes: Any) -> Changed:
+    def due_action(self, name: str = "due", **changes: Any) -> Change:
         """Store an action with one occurrence, at the last full minute; the next is in a year."""
         now = self.now()
         when = yearly(now.replace(second=0, microsecond=0))
@@ -152,7 +153,7 @@ class Installation:
         set_back(self.engine, action.uid, now - 2 * MINUTE)
         return action
 
-    def due_at_ticks(self, count: int, ticks: int, in_s: int) -> list[Changed]:
+    def due_at_ticks(self, count: int, ticks: int, in_s: int) -> list[Change]:
         """Store actions that are due at so many ticks, the first in `in_s` seconds or later."""
         soon = self.now() + timedelta(seconds=in_s + TICK_S)
         first = soon.replace(second=soon.second // TICK_S * TICK_S, microsecond=0)
@@ -167,7 +168,7 @@ class Installation:
             )
         )
 
-    def operation(self, action: Changed, minutes_ago: int = 0) -> UUID:
+    def operation(self, action: Change, minutes_ago: int = 0) -> UUID:
         """Record an operation of an action; the next tick, or `send`, sends it."""
         occurrence = self.now().replace(second=0, microsecond=0) - minutes_ago * MINUTE
         id = make_operation(self.engine, action, occurrence)
@@ -179,7 +180,7 @@ class Installation:
         for id in ids:
             update_operation(self.engine, id, not_before=database_now(-1.0))
 
-    def _store(self, *documents: dict[str, Any], app: SmallApp = DEFAULT_APP) -> list[Changed]:
+    def _store(self, *documents: dict[str, Any], app: SmallApp = DEFAULT_APP) -> list[Change]:
         specs = Registry((steps_for_tests.__name__,)).steps
         by = replace(author(specs, app), tick=timedelta(seconds=TICK_S))
         return create_all(self.engine, documents, by)
@@ -214,7 +215,7 @@ class Installation:
         with reading(self.engine) as connection:
             return list(connection.execute(sa.select(ticks).order_by(ticks.c.id)).mappings())
 
-    def watermark(self, action: Changed) -> datetime:
+    def watermark(self, action: Change) -> datetime:
         """Return up to when an action is decided."""
         query = sa.select(action_cursor.c.watermark)
         with reading(self.engine) as connection:
@@ -242,7 +243,7 @@ class Installation:
         return self.row(id)
 
     def awaited_rows(
-        self, action: Changed, count: int, timeout_s: float = TAKEN_BACK_S
+        self, action: Change, count: int, timeout_s: float = TAKEN_BACK_S
     ) -> list[sa.RowMapping]:
         """Wait until an action has so many operations; return them."""
         until(

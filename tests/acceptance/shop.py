@@ -14,7 +14,8 @@ import psutil
 from models.celery_task import CeleryRules
 from models.store import workers
 from runtime.database import reading
-from scheduler.changes.change import Changed, create_all
+from scheduler.changes import Change
+from scheduler.changes.change import create_all
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import ROOT, Process, python, until
 from tests.factories import author, make_document, yearly
@@ -88,7 +89,7 @@ class Shop:
         children = psutil.Process(worker.pid).children()
         return [one for one in children if "agent" not in one.cmdline()]
 
-    def action(self, task: str, name: str = "of the shop", **changes: Any) -> Changed:
+    def action(self, task: str, name: str = "of the shop", **changes: Any) -> Change:
         """Store an action that sends a task of the shop; `step` changes the step."""
         given = {"task": f"tasks.{task}", "args": ["Paris"], "queue": "shop"}
         step = {**given, **changes.pop("step", {})}

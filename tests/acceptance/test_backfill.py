@@ -15,7 +15,7 @@ from models.store.scope import WHOLE_INSTALLATION
 from models.tables import actions
 from models.tables import backfills as backfills_table
 from runtime.database import reading
-from scheduler.changes.change import Changed
+from scheduler.changes import Change
 from tests.acceptance.installation import MINUTE, Installation
 from tests.acceptance.processes import until
 
@@ -38,7 +38,7 @@ def test_a_range_is_filled_in_order_and_waited_for(installation: Installation) -
 
 
 @contextmanager
-def held_up(installation: Installation, action: Changed) -> Iterator[None]:
+def held_up(installation: Installation, action: Change) -> Iterator[None]:
     """Hold up who records for the action: its row is locked (SQLite: all writing is)."""
     with installation.engine.begin() as connection:
         own = sa.select(actions.c.uid).where(actions.c.uid == action.uid)

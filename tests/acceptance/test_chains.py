@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from scheduler.changes.change import Changed
+from scheduler.changes import Change
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import kill, until
 
 SOON_S = 10.0
 
 
-def chain(installation: Installation, **steps: Any) -> list[Changed]:
+def chain(installation: Installation, **steps: Any) -> list[Change]:
     """Store three actions, each of which is due by the end of the one before."""
     made = [installation.action("first", operations=steps or {"trace_one": True})]
     for name, before in (("second", "first"), ("third", "second")):

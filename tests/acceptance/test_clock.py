@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from scheduler.changes.change import Changed
+from scheduler.changes import Change
 from tests.acceptance.clocks import MINUTE, Clock, right_after_a_heartbeat, set_clock
 from tests.acceptance.installation import Installation
 from tests.acceptance.judgement import run_twice, violations
@@ -29,11 +29,11 @@ def ticking_daemon(installation: Installation) -> Process:
     return daemon
 
 
-def every_minute(installation: Installation, **policy: object) -> Changed:
+def every_minute(installation: Installation, **policy: object) -> Change:
     return installation.action(when=EVERY_MINUTE, policy={"overlap": "allow", **policy})
 
 
-def newest_sent(installation: Installation, action: Changed) -> UUID:
+def newest_sent(installation: Installation, action: Change) -> UUID:
     """Return the newest operation that is not missed: minutes go by while a test runs."""
     sent = [row["id"] for row in installation.rows(action.uid) if row["state"] != "missed"]
     newest: UUID = sent[-1]

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from scheduler.changes.change import Changed, create_all
+from scheduler.changes import Change
+from scheduler.changes.change import create_all
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import Process, python, until
 from tests.factories import author, make_document
@@ -35,7 +36,7 @@ def write_version(installation: Installation, number: int) -> None:
     installation.cli("app", "apply", str(app))
 
 
-def renewal(installation: Installation, action: Changed, number: int) -> UUID:
+def renewal(installation: Installation, action: Change, number: int) -> UUID:
     """Send an operation that publishes version `number`."""
     write_version(installation, number)
     # Ever fewer minutes: a minute that passes in between does not make two occurrences one.

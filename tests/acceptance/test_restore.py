@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from scheduler.changes.change import Changed
+from scheduler.changes import Change
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import ROOT
 from tests.servers import PostgreSQL, postgresql_binaries
@@ -57,7 +57,7 @@ class Restored:
 
     installation: Installation
     full: datetime
-    action: Changed
+    action: Change
     own: list[UUID]
     before: set[UUID] = field(default_factory=set)
     forgotten: set[UUID] = field(default_factory=set)

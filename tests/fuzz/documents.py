@@ -64,7 +64,7 @@ def _action(document: object) -> None:
     with _refused():
         action = parse_action(document, CONTEXT)
         stored, plan = stored_document(action), plan_of(action)
-        again = replace(CONTEXT, default_zone="UTC", created_at=NOW, previous=stored)
+        again = replace(CONTEXT, default_zone="UTC", created_at=NOW, kept_due_dates=None)
         for reread in (load_action(stored, steps=STEPS), parse_action(stored, again)):
             assert stored_document(reread) == stored
             assert plan_of(reread) == plan

@@ -13,7 +13,8 @@ from models.store import actions
 from runtime.database import reading
 from views.actions import Revision
 from views.actions.history import ActionHistory, history_in
-from views.changes import Stored, add
+from views.changes import add
+from views.changes.result import Change
 from views.finding import app_of, find
 from views.installation import Installation
 from views.upcoming import Action, Occurrence, shown_in
@@ -84,7 +85,7 @@ def revision_of(installation: Installation, name: str, number: int) -> Any:
     return document
 
 
-def restore(installation: Installation, uid: str) -> Stored:
+def restore(installation: Installation, uid: str) -> Change:
     """Create a deleted action again, by its last document, in its small app.
 
     Raises NotFound, and Refused if its name is taken.

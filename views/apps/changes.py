@@ -13,7 +13,7 @@ from models.tenant.document import DEFAULT_APP, InvalidSmallApp, SmallAppModel, 
 from runtime.database import reading
 from runtime.plug_ins import added
 from scheduler.changes.default_actions import give_maintenance
-from scheduler.changes.deletion import delete_app
+from scheduler.changes.deletion import cancelled_by, delete_app
 from scheduler.changes.validation import ChangeContext
 from tasks.built_in import built_in_steps
 from views.apps import tag_of
@@ -127,7 +127,7 @@ def delete(installation: Installation, name: str, *, is_sure: bool = False) -> D
     deleted = delete_app(
         installation.engine, ChangeContext(installation.actor, app, built_in_steps())
     )
-    return DeletedApp(name=name, actions=len(deleted.names), cancelled=deleted.cancelled)
+    return DeletedApp(name=name, actions=len(deleted), cancelled=cancelled_by(deleted))
 
 
 def _check_tag(connection: sa.Connection, name: str, expects: str | None) -> None:

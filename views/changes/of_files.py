@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scheduler.changes.validation import Watch
+from scheduler.changes.validation import Watch, unwatched
 from views import changes
-from views.changes import Changes
-from views.changes.plan import ChangePlan, plan_changes
+from views.changes.result import Changes
 from views.door import Door
 from views.files import files_in, naming_each, read_documents
 
@@ -30,14 +29,16 @@ class Files:
         located = [one for file in files for one in read_documents(file)]
         return cls([one for _, one in located], [place for place, _ in located], prune)
 
-    def plan(self, door: Door) -> ChangePlan:
-        """Return what applying them would do; see `changes.apply` for what is raised."""
-        with naming_each(self.places):
-            return door.ask(plan_changes, self.documents, self.prune)
-
-    def apply(self, door: Door, *, details: bool, watch: Watch) -> Changes:
+    def apply(
+        self, door: Door, *, details: bool, watch: Watch = unwatched, dry_run: bool = False
+    ) -> Changes:
         """Apply them; see `changes.apply`."""
         with naming_each(self.places):
             return door.ask(
-                changes.apply, self.documents, details=details, prune=self.prune, watch=watch
+                changes.apply,
+                self.documents,
+                details=details,
+                prune=self.prune,
+                dry_run=dry_run,
+                watch=watch,
             )

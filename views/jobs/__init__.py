@@ -14,8 +14,8 @@ from models.store.actions import cursors
 from models.store.actions import jobs as stored
 from models.store.tenants.closing import closing_rows
 from models.stored import document_in
+from models.tables import actions
 from runtime.database import reading
-from scheduler.changes.change import Change
 from views import changes
 from views.actions import due_next
 from views.changes import deleting
@@ -95,7 +95,7 @@ def import_jobs(installation: Installation, documents: Sequence[Document]) -> Im
     Raises InvalidDocument for two entries of one URL, too.
     """
     made = _store(installation, new_jobs(documents))
-    return ImportedJobs(**{str(one): made.count(one) for one in Change})
+    return ImportedJobs(**{one: made.count(one) for one in ImportedJobs.model_fields})
 
 
 @Verb("list_jobs", "GET /api/apps/{app}/jobs", READ, pages=Jobs)
@@ -173,7 +173,8 @@ def _store(installation: Installation, news: Sequence[NewJob]) -> list[str]:
     with reading(installation.engine) as connection:
         now = read_clock(connection)
         names = [one.name for one in news]
-        rows = cursors.named(connection, installation.small_app.id, names, locks=False)
+        app_id, document = installation.small_app.id, actions.c.document
+        rows = cursors.seen_named(connection, app_id, names, document)
     begins = first_runs(news, now + SOON + SOON_EACH * len(news))
     documents = []
     for new, begin in zip(news, begins, strict=True):

@@ -7,7 +7,8 @@ from fastapi import Depends, Query, Response
 from models.roles import Permission
 from views import actions, backfills, changes, explanation, runs, upcoming
 from views.actions import history, search
-from views.changes import deleting, plan, switching
+from views.changes import deleting, switching
+from views.changes.result import Change
 from views.installation import Installation
 from views.verbs import ACTION
 from web.access import in_app
@@ -43,7 +44,7 @@ Range = Annotated[backfills.Range, Depends(_range)]
 
 
 @router.post("/api/actions", status_code=201, openapi_extra=reads(ACTION))
-def create_action(opened: Editor, body: Body, response: Response) -> changes.Changed:
+def create_action(opened: Editor, body: Body, response: Response) -> Change:
     """Create an action; 409 if its name is taken."""
     (made,) = changes.add(opened, [document(body)]).root
     response.headers.update(etag(made.revision))
@@ -66,13 +67,15 @@ def put_action(
     response: Response,
     if_match: IfMatch = None,
     if_none_match: IfNoneMatch = None,
-) -> changes.Changed:
+    *,
+    dry_run: changes.DryRun = False,
+) -> Change:
     """Make the document the action's next revision, or create the action of that name.
 
     An equal document changes nothing.
     """
     expects = revision_in(required_tag(if_match, if_none_match))
-    done = changes.put(opened, action, document(body), expects)
+    done = changes.put(opened, action, document(body), expects, dry_run=dry_run)
     response.headers.update(etag(done.revision))
     return done
 
@@ -90,5 +93,5 @@ def start_backfill(asked: Range, opened: Installation) -> backfills.StartedBackf
 
 
 serve(router, actions, upcoming, search, history, explanation)
-serve(router, changes, switching, deleting, plan, backfills)
+serve(router, changes, switching, deleting, backfills)
 serve(router, runs.run, runs.run_all, runs.plan)

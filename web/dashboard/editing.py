@@ -1,4 +1,4 @@
-"""The form of an action: a document, its meaning, and what storing it would do."""
+"""The form of an action: a document, its meaning, and how it differs from what is stored."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
@@ -12,7 +12,6 @@ from models.notices import Target
 from models.roles import Permission
 from views import actions, apps, changes, hooks, steps
 from views.actions import whole
-from views.changes.plan import preview
 from views.changes.sendable import sendable
 from views.installation import Installation
 from web.dashboard.documents import (
@@ -32,7 +31,7 @@ ReaderOfEditor = Annotated[Visitor, viewing(Permission.EDIT)]
 # How many of the next occurrences stand beside the form.
 NEXT = 10
 # What the page shows of a document that is not read yet.
-NOTHING = {"faults": (), "meaning": None, "planned": None, "changed": (), "told": ()}
+NOTHING = {"faults": (), "meaning": None, "changed": (), "told": ()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ def edit_action(
 
 @router.post("/apps/{app}/check")
 def check_document(request: Request, visitor: Editor, app: str) -> HTMLResponse:
-    """Show what a document means and what storing it would do; nothing is stored."""
+    """Show what a document means; nothing is stored."""
     return render(request, "meaning.html", _meaning(visitor, app, Draft.of(visitor.form)))
 
 
@@ -171,7 +170,7 @@ def _meaning(
     draft: Draft,
     read: tuple[actions.StoredAction | None, changes.Author] | None = None,
 ) -> dict[str, Any]:
-    """Return what the page says of a document: its faults, or its meaning and what it changes.
+    """Return what the page says of a document: its faults, or its meaning and what differs.
 
     `read` is the stored action, and the author and the instant, if they were read already.
     """
@@ -179,8 +178,8 @@ def _meaning(
     try:
         document = read_json(draft.text.encode())
         shown, known = read or (None, changes.author_now(visitor.opened))
-        (meaning,) = changes.checked(visitor.opened, [document], known, NEXT).root
-        planned = preview(visitor.opened, draft.uid or None, document, known)
+        may_exist = bool(draft.uid)
+        found = changes.checked(visitor.opened, [document], known, NEXT, may_exist=may_exist)
     except InvalidDocument as error:
         return {**values, "faults": error.problems}
     except Refused as error:
@@ -188,10 +187,4 @@ def _meaning(
     if shown is None and draft.uid:
         shown = actions.stored(visitor.opened, draft.uid)
     changed = difference(shown.document, document) if shown else []
-    return {
-        **values,
-        "meaning": meaning,
-        "planned": planned,
-        "changed": changed,
-        "told": told_by(document),
-    }
+    return {**values, "meaning": found.root[0], "changed": changed, "told": told_by(document)}

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from models.bulk_sql import given, insert_all
 from models.column_types import UTCDateTime
-from models.errors import Hint, NotFound
+from models.errors import Hint, NotFound, Refused
 from models.events import END_OF, end_event
 from models.sql import byte_length, dicts, in_many
 from models.store.actions.status import listing
@@ -35,17 +35,15 @@ def insert(
     next_at: Mapping[UUID, datetime | None],
     now: datetime,
     created_at: datetime | None = None,
-) -> bool:
+) -> None:
     """Store new actions with their first revisions; their occurrences begin after `now`.
 
     `next_at` are the first ones. `created_at` is the instant by which their documents were
     completed, `now` if not given.
 
-    A revision has name, owner, active, document, document_hash, plan (texts) and author. Returns
-    False if a name is taken: the caller then rolls back.
+    A revision has name, owner, active, document, document_hash, plan (texts) and author. Raises
+    Refused if a name is taken.
     """
-    if not revisions_of:
-        return True
     at = sa.literal(now, UTCDateTime())
     rows = [{"uid": uid, **one} for uid, one in revisions_of.items()]
     authors = {one.pop("author") for one in rows}
@@ -61,10 +59,9 @@ def insert(
         },
     )
     if len(stored) < len(rows):
-        return False
+        raise Refused("an action of one of these names exists; nothing is stored")
     (author,) = authors
     _begin(connection, stored, next_at, author, at)
-    return True
 
 
 def _begin(

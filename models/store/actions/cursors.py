@@ -2,20 +2,15 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
-from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.action import DUE_DATE
 from models.bulk_sql import given
 from models.sql import in_many, parts_of
 from models.store.conditions import NOT_DELETED
 from models.tables import action_cursor, actions
-
-# A cursor with its action.
-Cursor = sa.Row[Any]
 
 AT_ONCE = 1_000
 
@@ -77,12 +72,6 @@ def any_due(connection: sa.Connection, now: datetime, left_out: Collection[UUID]
     return connection.execute(due).first() is not None
 
 
-def read(connection: sa.Connection, uid: UUID) -> Cursor | None:
-    """Return one action's cursor, not locked; None for an unknown action."""
-    query = _CURSORS.where(action_cursor.c.action_uid == uid)
-    return connection.execute(query).one_or_none()
-
-
 def lock(connection: sa.Connection, uid: UUID) -> sa.Row[Any]:
     """Return one action's cursor, locked as a tick would lock it.
 
@@ -94,64 +83,24 @@ def lock(connection: sa.Connection, uid: UUID) -> sa.Row[Any]:
     return found[0]
 
 
-def named(
-    connection: sa.Connection, small_app_id: int, names: Sequence[str], *, locks: bool
-) -> dict[str, sa.Row[Any]]:
-    """Return the cursors of a small app's actions of these names, by name; with `locks`, locked.
-
-    Locks are taken in the order of the uids, so that two callers never deadlock.
-    """
-    uids = sorted(_uids_named(connection, small_app_id, names), key=attrgetter("int"))
-    found: dict[str, sa.Row[Any]] = {}
-    for part in parts_of(uids, AT_ONCE):
-        rows = lock_all(connection, part) if locks else _read_locked(connection, part)
-        found |= {row.name: row for row in rows if row.deleted_at is None}
-    return found
-
-
-# What a new document of an action is validated by, and compared with. Only one with a due date is
-# validated by the document before.
-_SEEN = sa.select(
-    action_cursor.c.action_uid,
-    actions.c.name,
-    actions.c.revision,
-    actions.c.document_hash,
-    actions.c.active,
-    actions.c.set_aside,
-    actions.c.created_at,
-    sa.case((actions.c.document.contains(DUE_DATE), actions.c.document)).label("document"),
-).join(actions, actions.c.uid == action_cursor.c.action_uid)
-
-
 def seen_named(
-    connection: sa.Connection, small_app_id: int, names: Sequence[str]
+    connection: sa.Connection,
+    small_app_id: int,
+    names: Sequence[str],
+    *more: sa.ColumnElement[Any],
 ) -> dict[str, sa.Row[Any]]:
-    """Return what documents of these names are compared with, by name, without a lock."""
+    """Return what documents of these names are compared with, by name, without a lock.
+
+    `more` are other columns of the actions.
+    """
+    compared = ("name", "owner", "revision", "document_hash", "active", "set_aside")
+    columns = [actions.c[name] for name in (*compared, "created_at")]
+    seen = sa.select(actions.c.uid.label("action_uid"), *columns, *more)
     found: dict[str, sa.Row[Any]] = {}
     for some in parts_of(list(_uids_named(connection, small_app_id, names)), AT_ONCE):
-        seen = _SEEN.where(in_many(connection, actions.c.uid, some))
-        found |= {row.name: row for row in connection.execute(seen)}
+        rows = connection.execute(seen.where(in_many(connection, actions.c.uid, some)))
+        found |= {row.name: row for row in rows}
     return found
-
-
-def are_as_seen(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> bool:
-    """Return whether these actions, as `seen_named` returned them, have been left alone since.
-
-    A revision never falls, so the sum shows a change of any.
-    """
-    return all(
-        _left_alone(connection, [row.action_uid for row in some])
-        == (len(some), sum(row.revision for row in some))
-        for some in parts_of(rows, AT_ONCE)
-    )
-
-
-def _left_alone(connection: sa.Connection, uids: Sequence[UUID]) -> tuple[int, ...]:
-    """Return how many of these actions are there and sound, and add up their revisions."""
-    among = in_many(connection, actions.c.uid, uids)
-    query = sa.select(sa.func.count(), sa.func.sum(actions.c.revision)).where(among)
-    sound = query.where(NOT_DELETED, actions.c.set_aside.is_(None))
-    return tuple(connection.execute(sound).one())
 
 
 def _uids_named(

@@ -1,8 +1,7 @@
 """Delete actions softly."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -33,30 +32,13 @@ def mark_deleted(connection: sa.Connection, uids: Sequence[UUID], now: datetime)
     )
 
 
-def owned_beside(
-    connection: sa.Connection, small_app_id: int, owner: str, names: Collection[str]
-) -> list[sa.Row[Any]]:
-    """Return uid, name and revision of an owner's actions in the app, except those in `names`."""
-    query = sa.select(actions.c.uid, actions.c.name, actions.c.revision).where(
-        of_app(small_app_id), actions.c.owner == owner
-    )
-    rows: Sequence[Any] = connection.execute(query.order_by(actions.c.name)).all()
-    return [row for row in rows if row.name not in names]
-
-
-def of_owner(
-    connection: sa.Connection, small_app_id: int, owner: str | None, limit: int
-) -> list[UUID]:
-    """Return the uids of up to `limit` actions of a small app, or of one owner in it, by uid."""
-    query = sa.select(actions.c.uid).where(of_app(small_app_id))
+def owned(
+    connection: sa.Connection, small_app_id: int, owner: str | None, limit: int | None = None
+) -> dict[UUID, str]:
+    """Return the names of up to `limit` actions of a small app, or of one owner in it, by uid."""
+    query = sa.select(actions.c.uid, actions.c.name).where(of_app(small_app_id))
     if owner is not None:
         query = query.where(actions.c.owner == owner)
-    return list(connection.execute(query.order_by(actions.c.uid).limit(limit)).scalars())
-
-
-def existing(connection: sa.Connection, uids: Sequence[UUID]) -> list[UUID]:
-    """Return those of `uids` that are not deleted, by uid."""
-    its = (in_many(connection, actions.c.uid, uids), actions.c.deleted_at.is_(None))
-    return list(
-        connection.execute(sa.select(actions.c.uid).where(*its).order_by(actions.c.uid)).scalars()
-    )
+    return {
+        row.uid: row.name for row in connection.execute(query.order_by(actions.c.uid).limit(limit))
+    }

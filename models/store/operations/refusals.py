@@ -1,5 +1,6 @@
 """End operations before their start: skipped, dropped, cancelled, or failed before."""
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from uuid import UUID
@@ -76,8 +77,8 @@ def keep_newest_waiting(
 
 def end_deleted(
     connection: sa.Connection, uids: Sequence[UUID], reason: str, alerts: AlertSettings
-) -> int:
-    """Cancel the unstarted operations of deleted actions; return how many."""
+) -> Counter[UUID]:
+    """Cancel the unstarted operations of deleted actions; return how many of each."""
     its_own = (in_many(connection, operations.c.action_uid, uids), IS_UNSTARTED, NOT_BEING_SENT)
     return _end_all(connection, OperationState.CANCELLED, reason, alerts, *its_own)
 
@@ -88,20 +89,21 @@ def _end_all(
     reason: str,
     alerts: AlertSettings,
     *which: sa.ColumnElement[bool],
-) -> int:
-    """End unstarted operations in that state; return how many.
+) -> Counter[UUID]:
+    """End unstarted operations in that state; return how many of each action.
 
     One with a failed attempt has failed; the next tick sends its notices.
     """
-    columns = (operations.c.id, operations.c.attempt, operations.c.error)
+    columns = (operations.c.id, operations.c.attempt, operations.c.error, operations.c.action_uid)
     failed = sa.select(*columns).where(*which, operations.c.failures > 0)
-    count = 0
-    for id, attempt, error in connection.execute(failed.order_by(operations.c.id)).all():
+    count: Counter[UUID] = Counter()
+    for id, attempt, error, uid in connection.execute(failed.order_by(operations.c.id)).all():
         with suppress(LeaseLost):
             ended = fail(connection, (id, attempt), reason, error, alerts)
             notices.send_soon(connection, ended.owed)
-            count += 1
-    return count + connection.execute(move(state, *which, reason=reason)).rowcount
+            count[uid] += 1
+    moved = move(state, *which, reason=reason).returning(operations.c.action_uid)
+    return count + Counter(connection.execute(moved).scalars())
 
 
 def cancel_backfill(connection: sa.Connection, uid: UUID, id: UUID, reason: str) -> int:

@@ -151,11 +151,11 @@ def settings_of(connection: sa.Connection, small_app_id: int) -> Mapping[str, An
 
 
 def hold(connection: sa.Connection, small_app_id: int) -> None:
-    """Lock the small app against deletion until the transaction ends; NotFound if it is deleted."""
-    there = sa.select(small_apps.c.name, small_apps.c.deleted_at)
-    row = connection.execute(
-        there.where(small_apps.c.id == small_app_id).with_for_update(read=True)
-    ).one()
+    """Lock the small app as `lock` does; raises NotFound if it is deleted."""
+    its = sa.select(small_apps.c.name, small_apps.c.deleted_at).where(
+        small_apps.c.id == small_app_id
+    )
+    row = connection.execute(its.with_for_update(key_share=True)).one()
     if row.deleted_at is not None:
         raise NotFound(f'small app "{row.name}" was deleted')
 

@@ -15,7 +15,8 @@ from models.tables import actions
 from models.tenant.document import parse_small_app
 from models.users import parse_users
 from runtime.config import Settings
-from scheduler.changes.change import Changed, create_all
+from scheduler.changes import Change
+from scheduler.changes.change import create_all
 from tasks.execute import run_attempt
 from tasks.registry import Registry
 from tests.factories import author, make_document, make_operation, row_of
@@ -36,7 +37,7 @@ APP = {
 pytestmark = pytest.mark.usefixtures("own_steps")
 
 
-def set_up(engine: sa.Engine, **changes: object) -> Changed:
+def set_up(engine: sa.Engine, **changes: object) -> Change:
     with engine.begin() as connection:
         app, _ = storing.apply(connection, parse_small_app(APP))
         ann = {"id": "ann@example.com", "activated_at": "2026-01-01T00:00:00Z"}
@@ -44,7 +45,7 @@ def set_up(engine: sa.Engine, **changes: object) -> Changed:
     return create_all(engine, [make_document(**changes)], author(Registry().steps))[0]
 
 
-def run(engine: sa.Engine, settings: Settings, action: Changed) -> str:
+def run(engine: sa.Engine, settings: Settings, action: Change) -> str:
     id = make_operation(engine, action, NOON)
     return run_attempt(engine, settings, Registry(), (id, 1), "tests")
 

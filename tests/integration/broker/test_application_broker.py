@@ -12,7 +12,7 @@ from broker.celery_rules import rules_of
 from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
 from runtime.config import Settings, load_settings
-from scheduler.changes.change import Changed
+from scheduler.changes import Change
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tests.celery_messages import celery_action, celery_messages
@@ -48,7 +48,7 @@ def using(settings: Settings, url: str, **variables: str) -> Settings:
     return made
 
 
-def due(engine: sa.Engine, its: Settings) -> tuple[Changed, Changed]:
+def due(engine: sa.Engine, its: Settings) -> tuple[Change, Change]:
     """Store an action for our workers and one for the application's, both due at noon."""
     since = NOON - timedelta(minutes=1)
     allow = {"overlap": "allow"}

@@ -30,8 +30,7 @@ from models.users import parse_users
 from runtime.config import Settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
-from scheduler.changes import editing
-from scheduler.changes.change import Changed
+from scheduler.changes import Change, editing
 from scheduler.explain.operation_text import waits
 from scheduler.on_demand.cancel import cancel
 from scheduler.on_demand.manual import run_now
@@ -76,7 +75,7 @@ def sweep(engine: sa.Engine) -> None:
     Sweeper(LEASE, NO_ALERTS).sweep(engine, EVERYTHING, send=True)
 
 
-def due(engine: sa.Engine, action: Changed, *, at: datetime = NOON) -> UUID:
+def due(engine: sa.Engine, action: Change, *, at: datetime = NOON) -> UUID:
     id = make_operation(engine, action, at)
     update_operation(engine, id, not_before=database_now(-1.0))
     return id

@@ -107,18 +107,18 @@ def test_check_and_add_agree(
     assert (call("action", "check", file).code, call("action", "add", file).code) == (0, 0)
 
 
-def test_check_refuses_a_circle_as_add_does(call: Call, write: Write) -> None:
-    circle = write(
+def test_check_refuses_a_cycle_as_add_does(call: Call, write: Write) -> None:
+    cycle = write(
         [
             make_document(name="a", when={"after": {"action": "b"}}),
             make_document(name="b", when={"after": {"action": "a"}}),
         ]
     )
 
-    checked, added = call("action", "check", circle), call("action", "add", circle)
+    checked, added = call("action", "check", cycle), call("action", "add", cycle)
 
     assert (checked.code, checked.err) == (added.code, added.err)
-    assert 'makes a circle, "a" after "b" after "a"' in checked.err
+    assert 'makes a cycle, "a" after "b" after "a"' in checked.err
 
 
 def test_a_dry_run_shows_the_old_rule_in_its_own_zone(call: Call, write: Write) -> None:

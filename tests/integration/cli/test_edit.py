@@ -81,9 +81,9 @@ def test_an_edit_may_rename(call: Call, hourly: str, editing: Editing) -> None:
 
     edited = call("action", "edit", hourly, "--yes", "--json")
 
-    assert edited.json | {"warnings": []} == {
-        "uid": uid, "name": "by night", "change": "changed", "revision": 2, "switched": None,
-        "warnings": [],
+    told = {key: edited.json[key] for key in ("uid", "name", "old_name", "change", "revision")}
+    assert told == {
+        "uid": uid, "name": "by night", "old_name": "nightly", "change": "changed", "revision": 2,
     }  # fmt: skip
 
 
@@ -94,7 +94,7 @@ def test_a_document_left_as_it_was_changes_nothing(
 
     left = call("action", "edit", hourly, "--yes")
 
-    assert (left.code, left.out.split()[0]) == (0, "unchanged")
+    assert (left.code, left.out) == (0, "nightly is as it was, enabled\n")
     assert drafts(tmp_path) == []
 
 
@@ -198,7 +198,7 @@ def test_a_renamed_action_keeps_its_uid_and_its_runs(call: Call, hourly: str) ->
     assert (after["uid"], after["next"]) == (before["uid"], before["next"])
     assert [one["id"] for one in after["operations"]] == [ran]
     assert (
-        call("action", "rename", "by night", "by night").out == "by night has that name already\n"
+        call("action", "rename", "by night", "by night").out == "by night is as it was, enabled\n"
     )
 
 

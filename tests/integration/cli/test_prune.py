@@ -80,7 +80,7 @@ def test_an_emptied_folder_deletes_what_it_owned(call: Call, fill: Fill, write: 
     unchanged = owners(call)
     pruned = call("action", "apply", folder, "--prune", "--yes")
 
-    assert {one["name"] for one in planned["pruned"]} == {"a", "b"}
+    assert {one["name"] for one in planned} == {"a", "b"}
     assert asked.code == 2
     assert "--prune would delete 2 actions (a, b); see --dry-run" in asked.err
     assert set(unchanged) == {"a", "b", "by hand"}
@@ -143,7 +143,7 @@ def test_what_the_files_no_longer_name_is_deleted(call: Call, fill: Fill, write:
     pruned = call("action", "apply", folder, "--prune", "--yes")
 
     assert first.out == "created 3, changed 1, unchanged 0\n"
-    (gone,) = planned["pruned"]
+    (gone,) = [one for one in planned if one["change"] == "deleted"]
     assert gone["name"] == "b"
     assert f"would delete b ({gone['uid']})" in told
     assert refused.code == 2
@@ -155,20 +155,6 @@ def test_what_the_files_no_longer_name_is_deleted(call: Call, fill: Fill, write:
     assert owners(call) == {
         "a": "apply", "by hand": None, "c": "apply", "imported": "beat", "own": "team",
     }  # fmt: skip
-
-
-def test_no_plan_is_computed_if_there_is_nothing_to_ask(
-    call: Call, fill: Fill, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = fill("a", "b")
-    call("action", "apply", folder, "--prune", "--yes")
-    Path(folder, "b.json").unlink()
-    # What a plan takes longest for: it reads all actions.
-    monkeypatch.setattr("scheduler.changes.plan.load", None)
-
-    pruned = call("action", "apply", folder, "--prune", "--yes")
-
-    assert pruned.out == "created 0, changed 0, unchanged 1, deleted 1\n"
 
 
 def test_each_owner_has_a_set_of_its_own(call: Call, fill: Fill) -> None:

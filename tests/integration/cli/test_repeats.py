@@ -17,7 +17,7 @@ from models.store.operations.end import Outcome
 from runtime.clock import utc_now
 from runtime.config import load_settings
 from runtime.database import make_engine
-from scheduler.changes.change import Changed
+from scheduler.changes import Change
 from tasks import backfill as filling
 from tests.attempts import claim, end
 from tests.factories import make_action, make_operation
@@ -35,7 +35,7 @@ def engine(home: Path, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> sa.En
     return make_engine(load_settings(home, {}))
 
 
-def make_failed(engine: sa.Engine, action: Changed, occurrence: datetime = NOON) -> UUID:
+def make_failed(engine: sa.Engine, action: Change, occurrence: datetime = NOON) -> UUID:
     id = make_operation(engine, action, occurrence)
     with engine.begin() as connection:
         claim(connection, id, 1, "tests", alerts=NO_ALERTS)

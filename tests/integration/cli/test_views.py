@@ -27,10 +27,8 @@ from views.apps import App, Apps
 from views.apps.changes import AppliedApp, AppliedApps, DeletedApp
 from views.apps.trust import HookSecret, TrustInApp
 from views.backfills import BackfillPlan, CancelledBackfills, StartedBackfill
-from views.changes import Changes, Checked, Renamed
-from views.changes.deleting import DeletedAction, DeletedActions
-from views.changes.plan import ChangePlan
-from views.changes.switching import Switched, SwitchedAll
+from views.changes import Checked
+from views.changes.result import Change, Changes
 from views.channels import Channels
 from views.doctor.report import Report
 from views.explanation import Explanation
@@ -83,8 +81,8 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("action check", ("{new}",), Checked),
     ("action add", ("{new}",), Changes),
     ("action apply", ("{new}",), Changes),
-    ("action apply", ("{new}", "--dry-run"), ChangePlan),
-    ("action rename", ("nightly", "by night"), Renamed),
+    ("action apply", ("{new}", "--dry-run"), Changes),
+    ("action rename", ("nightly", "by night"), Change),
     ("action list", (), Actions),
     ("action show", ("nightly",), Action),
     ("action next", ("nightly",), Occurrences),
@@ -92,11 +90,11 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("action run", ("other",), Ran),
     ("action run", ("--all",), RanAll),
     ("action run", ("nightly", "--dry-run"), RunPlan),
-    ("action pause", ("nightly",), Switched),
-    ("action pause", ("--owner", "shop"), SwitchedAll),
-    ("action resume", ("nightly",), Switched),
-    ("action delete", ("nightly",), DeletedAction),
-    ("action delete", ("--owner", "shop"), DeletedActions),
+    ("action pause", ("nightly",), Change),
+    ("action pause", ("--owner", "shop"), Changes),
+    ("action resume", ("nightly",), Change),
+    ("action delete", ("nightly",), Change),
+    ("action delete", ("--owner", "shop"), Changes),
     ("operation list", (), Operations),
     ("operation show", ("{id}",), Operation),
     ("operation state", ("{id}",), OperationStateView),

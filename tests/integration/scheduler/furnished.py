@@ -26,7 +26,7 @@ from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_cursor, metadata
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes.change import Changed
+from scheduler.changes import Change
 from scheduler.explain import explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
@@ -295,7 +295,7 @@ Rows = Iterator[tuple[str, dict[str, Any]]]
 OF_APP = {"small_app_id": 1}
 
 
-def _rows(number: int, clock: Changed, event: Changed, task: Changed) -> Rows:
+def _rows(number: int, clock: Change, event: Change, task: Change) -> Rows:
     """Yield a row of each table that making actions leaves empty."""
     operation = uuid4()
     yield from _rows_of_app(f"victim {number}", _event(number))
@@ -363,7 +363,7 @@ def _rows_of_installation(name: str) -> Rows:
 
 
 def _operations(
-    number: int, clock: Changed, event: Changed, task: Changed, first: UUID
+    number: int, clock: Change, event: Change, task: Change, first: UUID
 ) -> Iterator[dict[str, Any]]:
     """Yield operations in all the states that a tick and a sweep look at."""
     old = database_now(-7200.0)

@@ -263,10 +263,10 @@ class Year:
 
     def delete(self, name: str, action: Action, now: datetime) -> None:
         """Delete the action."""
-        cancelled = deletion.delete(self.engine, action.uid, author())
+        deleted = deletion.delete(self.engine, action.uid, author())
         action.delete(now)
         ended = list(action.outcomes.values())
-        assert cancelled == ended.count("cancelled")
+        assert deleted.cancelled == ended.count("cancelled")
 
     def outages(self) -> list[tuple[datetime, datetime]]:
         """Return spans in which no daemon ticks, many with an end at the edge of a look-back."""

@@ -27,8 +27,7 @@ from models.tables import action_cursor, actions
 from models.tables import backfills as backfills_table
 from models.tables import operations as operations_table
 from runtime.database import reading
-from scheduler.changes import change, editing
-from scheduler.changes.change import Changed
+from scheduler.changes import Change, change, editing
 from scheduler.occurrence import next_occurrences
 from scheduler.on_demand import backfill, backfill_range
 from scheduler.on_demand.backfill_range import BackfillRequest, Mode
@@ -65,11 +64,11 @@ def hour_of(engine: sa.Engine, back: int = 5) -> datetime:
     return now.replace(minute=0, second=0, microsecond=0) - back * HOUR
 
 
-def make_hourly(engine: sa.Engine, **changes: Any) -> Changed:
+def make_hourly(engine: sa.Engine, **changes: Any) -> Change:
     return make_action(engine, when={"cron_rule": "0 * * * *", "timezone": "UTC"}, **changes)
 
 
-def wanted(action: Changed, first: datetime, last: datetime, **how: Any) -> BackfillRequest:
+def wanted(action: Change, first: datetime, last: datetime, **how: Any) -> BackfillRequest:
     return BackfillRequest(action.uid, first, last, **how)
 
 
@@ -231,11 +230,11 @@ def test_a_range_with_too_many_occurrences_is_filled_part_by_part(
     assert occurrences == [first + n * HOUR for n in range(5)]
 
 
-def pause(engine: sa.Engine, action: Changed) -> None:
+def pause(engine: sa.Engine, action: Change) -> None:
     editing.set_active(engine, action.uid, active=False, author=author())
 
 
-def make_event_action(engine: sa.Engine, action: Changed) -> None:
+def make_event_action(engine: sa.Engine, action: Change) -> None:
     with engine.begin() as connection:
         own = sa.update(actions).where(actions.c.uid == action.uid)
         connection.execute(own.values(event="instance.user.created"))
@@ -456,7 +455,7 @@ def test_a_retry_by_hand_stays_in_its_backfill_and_is_not_cancelled_with_it(
 # What else happens to the action meanwhile.
 
 
-def missed_of(engine: sa.Engine, action: Changed) -> dict[datetime, str]:
+def missed_of(engine: sa.Engine, action: Change) -> dict[datetime, str]:
     """Return each occurrence's outcome: the state of its row, or `span`; fails where it has two."""
     outcomes = {row["occurrence_at"]: str(row["state"]) for row in rows_of(engine, action)}
     for span, count in spans_of(engine):
@@ -467,7 +466,7 @@ def missed_of(engine: sa.Engine, action: Changed) -> dict[datetime, str]:
     return outcomes
 
 
-def make_slept(engine: sa.Engine, hours: int) -> tuple[Changed, datetime]:
+def make_slept(engine: sa.Engine, hours: int) -> tuple[Change, datetime]:
     """Return an hourly action whose daemon slept so many hours, and the first one it missed."""
     first = hour_of(engine, hours)
     action = make_hourly(engine, since=first - MINUTE)

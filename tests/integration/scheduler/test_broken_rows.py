@@ -23,8 +23,7 @@ from models.tables import actions as actions_table
 from models.tables import metadata
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes import change, deletion, editing
-from scheduler.changes.change import Changed
+from scheduler.changes import Change, change, deletion, editing
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.celery_messages import allowing
@@ -150,7 +149,7 @@ MARTIAN = {"cron_rule": "0 7 * * *", "timezone": "Mars/Olympus"}
 
 
 @pytest.fixture
-def broken(engine: sa.Engine) -> Changed:
+def broken(engine: sa.Engine) -> Change:
     """An action whose zone this release does not know, beside a healthy one."""
     broken = make_action(engine, name="broken", since=NOON - MINUTE)
     make_action(engine, name="healthy", since=NOON - MINUTE)
@@ -162,7 +161,7 @@ def broken(engine: sa.Engine) -> Changed:
     return broken
 
 
-def test_a_broken_plan_stops_no_other_action(engine: sa.Engine, broken: Changed) -> None:
+def test_a_broken_plan_stops_no_other_action(engine: sa.Engine, broken: Change) -> None:
     first = tick(engine, NOON, Sweeper(LEASE, NO_ALERTS))
     second = tick(engine, NOON + MINUTE, Sweeper(LEASE, NO_ALERTS))
 
@@ -175,7 +174,7 @@ def test_a_broken_plan_stops_no_other_action(engine: sa.Engine, broken: Changed)
 
 @pytest.mark.parametrize("ticked", [False, True], ids=["before_a_tick", "after_a_tick"])
 def test_a_broken_action_is_paused_repaired_and_deleted(
-    engine: sa.Engine, broken: Changed, ticked: bool
+    engine: sa.Engine, broken: Change, ticked: bool
 ) -> None:
     if ticked:
         tick(engine, NOON, Sweeper(LEASE, NO_ALERTS))
@@ -208,6 +207,6 @@ def test_an_operation_whose_plan_is_broken_fails_and_says_so(engine: sa.Engine) 
     assert row["error"].startswith("the stored plan cannot be read: ")
 
 
-def _standing(engine: sa.Engine, action: Changed) -> dict[str, Any]:
+def _standing(engine: sa.Engine, action: Change) -> dict[str, Any]:
     with reading(engine) as connection:
         return actions.find(connection, 1, str(action.uid), WHOLE_INSTALLATION)

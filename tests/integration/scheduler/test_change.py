@@ -20,8 +20,8 @@ from models.store.scope import WHOLE_INSTALLATION
 from models.tables import audit, revisions
 from runtime.clock import wait_for
 from runtime.database import reading
-from scheduler.changes import deletion, editing
-from scheduler.changes.change import Change, StoreAll, apply_all, create_all
+from scheduler.changes import Change, Done, deletion, editing
+from scheduler.changes.change import apply_all, create_all
 from scheduler.on_demand import manual
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
@@ -42,6 +42,7 @@ from tests.servers import Broker
 from tests.statements import executed
 
 MINUTE = timedelta(minutes=1)
+StoreAll = Callable[..., list[Change]]
 
 
 def clock(engine: sa.Engine) -> datetime:
@@ -59,7 +60,7 @@ def test_an_edit_decides_the_old_rule_first(engine: sa.Engine, broker: Broker) -
     )[0]
 
     rows = rows_of(engine, action)
-    assert (changed.change, changed.revision) == (Change.CHANGED, 2)
+    assert (changed.change, changed.revision) == (Done.CHANGED, 2)
     assert [row["revision"] for row in rows] == [1] * len(rows)
     assert [row["state"] for row in rows][-1] == "queued"
     assert before - MINUTE < rows[-1]["occurrence_at"] <= clock(engine)
@@ -117,10 +118,10 @@ def test_deleting_records_and_cancels_what_was_due(engine: sa.Engine) -> None:
     action = make_action(engine)
     set_back(engine, action.uid, clock(engine) - 2 * MINUTE)
 
-    cancelled = deletion.delete(engine, action.uid, author())
+    deleted = deletion.delete(engine, action.uid, author())
 
     states = {row["state"] for row in rows_of(engine, action)}
-    assert cancelled == 1
+    assert deleted.cancelled == 1
     assert states <= {"cancelled", "missed"}
 
 
@@ -128,8 +129,8 @@ def test_a_document_that_says_the_same_changes_nothing(engine: sa.Engine) -> Non
     make_action(engine)
     same = make_document(active="true", operations={"maintenance": "true", "publish": "false"})
 
-    assert apply_all(engine, [same], author())[0].change is Change.CHANGED
-    assert apply_all(engine, [same], author())[0].change is Change.UNCHANGED
+    assert apply_all(engine, [same], author())[0].change is Done.CHANGED
+    assert apply_all(engine, [same], author())[0].change is Done.UNCHANGED
 
 
 def test_all_or_none_are_stored(engine: sa.Engine) -> None:
@@ -173,7 +174,7 @@ def test_an_interval_that_was_stored_a_second_later_is_unchanged(
 
     store(engine, [document], author(), wait)
 
-    assert apply_all(engine, [document], author())[0].change is Change.UNCHANGED
+    assert apply_all(engine, [document], author())[0].change is Done.UNCHANGED
 
 
 @pytest.mark.parametrize("store", [create_all, apply_all])
@@ -316,7 +317,7 @@ def test_a_document_that_was_the_same_wins_over_a_change_that_came_between(
 
     changed = apply_all(engine, now_ours, author(steps))
 
-    assert [(one.change, one.revision) for one in changed] == [(Change.CHANGED, 3)] * 2
+    assert [(one.change, one.revision) for one in changed] == [(Done.CHANGED, 3)] * 2
     with reading(engine) as connection:
         stored = [find(connection, 1, one["name"], WHOLE_INSTALLATION) for one in ours]
     assert ["theirs" in row["document"] for row in stored] == [False, False]
@@ -331,7 +332,7 @@ def test_an_action_that_stays_is_not_waited_for(engine: sa.Engine) -> None:
 
         same = apply_all(engine, [make_document()], author())[0]
 
-    assert (same.uid, same.change) == (action.uid, Change.UNCHANGED)
+    assert (same.uid, same.change) == (action.uid, Done.UNCHANGED)
 
 
 @pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
@@ -389,7 +390,7 @@ def test_many_changes_are_stored_by_as_many_statements_as_few(engine: sa.Engine)
     for minute, count in ((1, 2), (2, 40)):
         with executed(engine) as statements:
             changed = apply_all(engine, documents(count, minute), author())
-        assert {one.change for one in changed} == {Change.CHANGED}
+        assert {one.change for one in changed} == {Done.CHANGED}
         counts.append(len(statements))
 
     assert counts[0] == counts[1]
@@ -431,7 +432,7 @@ def test_what_stays_is_compared_once_no_dependency_can_change(engine: sa.Engine)
         first.result()
         changed = second.result()
 
-    assert [one.change for one in changed] == [Change.CHANGED] * 2
+    assert [one.change for one in changed] == [Done.CHANGED] * 2
     with reading(engine) as connection:
         assert watched_by_name(connection, DEFAULT_APP.id) == {"y": "x", "z": "y"}
 
@@ -445,17 +446,6 @@ def test_an_author_is_stored_as_any_text(engine: sa.Engine, name: str) -> None:
     with reading(engine) as connection:
         first, second = connection.execute(sa.select(revisions.c.author)).scalars()
     assert first == second
-
-
-def test_documents_that_all_stay_lock_no_dependencies(engine: sa.Engine) -> None:
-    first = make_document()
-    documents = [first, make_document(name="after", when={"on": {"action": first["name"]}})]
-    apply_all(engine, documents, author())
-
-    with executed(engine) as statements:
-        apply_all(engine, documents, author())
-
-    assert not [one for one in statements if "small_apps" in one and "FOR " in one]
 
 
 NEXT = [

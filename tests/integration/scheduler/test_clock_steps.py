@@ -25,8 +25,7 @@ from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler import clock_rewind
-from scheduler.changes import change, deletion, editing
-from scheduler.changes.change import Changed
+from scheduler.changes import Change, change, deletion, editing
 from scheduler.clock_rewind import look
 from scheduler.explain import explain
 from scheduler.occurrence import occurrences_between
@@ -72,12 +71,12 @@ def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> TickRepor
     return tick(engine, None, Sweeper(LEASE, NO_ALERTS))
 
 
-def verdict(engine: sa.Engine, settings: Settings, action: Changed, at: datetime) -> str:
+def verdict(engine: sa.Engine, settings: Settings, action: Change, at: datetime) -> str:
     with reading(engine) as connection:
         return explain(action.uid, at, connection, settings).verdict
 
 
-def due_of(engine: sa.Engine, action: Changed) -> list[datetime]:
+def due_of(engine: sa.Engine, action: Change) -> list[datetime]:
     return [row["occurrence_at"] for row in rows_of(engine, action) if row["state"] != "missed"]
 
 
@@ -169,7 +168,7 @@ def interrupted(engine: sa.Engine, then: Callable[[], None]) -> Iterator[None]:
     assert pages[:2] == [2, 2]
 
 
-def decided_ahead(engine: sa.Engine, clock: VirtualClock, when: Any) -> list[Changed]:
+def decided_ahead(engine: sa.Engine, clock: VirtualClock, when: Any) -> list[Change]:
     """Return seven actions that are decided up to seven, and then for a day ahead of it."""
     made = [make_action(engine, name=f"no {n}", when=when) for n in range(7)]
     run_tick(engine, clock, SEVEN)
@@ -671,7 +670,7 @@ def test_a_rename_at_any_instant_loses_and_doubles_nothing(
     assert revision == 1 + sum(not is_tick for _, is_tick in moves)
 
 
-def revision_of(engine: sa.Engine, action: Changed) -> int:
+def revision_of(engine: sa.Engine, action: Change) -> int:
     with reading(engine) as connection:
         query = sa.select(actions.c.revision).where(actions.c.uid == action.uid)
         return int(connection.execute(query).scalar_one())

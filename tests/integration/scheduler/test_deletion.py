@@ -82,9 +82,9 @@ def test_deleting_by_owner_takes_the_owners_actions_along_and_no_other(
 
     deleted = delete_all(engine, author(), "channel:pop3:42")
 
-    assert sorted(deleted.names) == ["pop3 in", "pop3 out"]
+    assert [one.name for one in deleted] == ["pop3 in", "pop3 out"]
     assert left(engine) == ["action 0", "nobody's", "other"]
-    assert delete_all(engine, author(), "channel:pop3:42").names == ()
+    assert delete_all(engine, author(), "channel:pop3:42") == []
 
 
 def test_what_was_due_is_decided_and_unstarted_operations_are_cancelled(engine: sa.Engine) -> None:
@@ -96,7 +96,7 @@ def test_what_was_due_is_decided_and_unstarted_operations_are_cancelled(engine: 
 
     deleted = delete_all(engine, author(), "o")
 
-    assert deleted.cancelled == 2
+    assert [one.cancelled for one in deleted] == [2]
     assert row_of(engine, waits)["state"] == OperationState.CANCELLED
     with reading(engine) as connection:
         states = connection.execute(sa.select(operations.c.state)).scalars().all()
@@ -170,30 +170,10 @@ def test_a_small_app_goes_with_all_its_actions_some_at_a_time(
 
     deleted = delete_app(engine, shop)
 
-    assert len(deleted.names) == 8
+    assert len(deleted) == 8
     assert left(engine) == ["of another app"]
     with reading(engine) as connection, pytest.raises(NotFound):
         tenants.get(connection, "shop")
-
-
-def test_one_that_is_deleted_already_delays_no_other(
-    engine: sa.Engine, shop: ChangeContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On SQLite, each try waits for others to write: all later parts were tried three times."""
-    monkeypatch.setattr(deletion, "AT_ONCE", 2)
-    uids = make(engine, shop, 6)
-    deletion.delete(engine, uids[0], shop)
-    tries = 0
-
-    def note(*given: Any) -> None:
-        nonlocal tries
-        tries += str(given[2]).startswith("UPDATE backfills")
-
-    sa.event.listen(engine, "before_cursor_execute", note)
-    deleted = deletion.delete_each(engine, uids, shop)
-
-    assert (sorted(deleted.names), tries) == ([f"action {n}" for n in range(1, 6)], 3)
-    assert left(engine) == []
 
 
 def test_nothing_can_be_added_to_a_small_app_that_was_deleted(

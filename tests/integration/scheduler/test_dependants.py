@@ -15,7 +15,7 @@ from models.store.operations.take import Claim
 from models.tables import action_cursor, actions, operations
 from runtime.config import Settings
 from runtime.database import make_engine, reading
-from scheduler.changes.change import Changed
+from scheduler.changes import Change
 from scheduler.changes.editing import set_active
 from scheduler.events.dependants import send_ended
 from scheduler.on_demand.manual import run_now
@@ -35,19 +35,19 @@ SUCCESS = OperationState.SUCCESS
 pytestmark = pytest.mark.usefixtures("broker")
 
 
-def first(engine: sa.Engine, **changes: Any) -> Changed:
+def first(engine: sa.Engine, **changes: Any) -> Change:
     return make_action(engine, **{"name": "refresh", "when": YEARLY, **changes})
 
 
 def follower(
     engine: sa.Engine, name: str = "publish", after: str = "refresh", **changes: Any
-) -> Changed:
+) -> Change:
     """Store an action that is due by the ends of another one."""
     when = {"after": {"action": after}, **changes.pop("when", {})}
     return make_action(engine, since=NOON - MINUTE, name=name, when=when, **changes)
 
 
-def ended(engine: sa.Engine, action: Changed, **asked: Any) -> UUID:
+def ended(engine: sa.Engine, action: Change, **asked: Any) -> UUID:
     """Run an operation of an action by hand."""
     id, _ = run_now(engine, action.uid, "tests", **asked)
     run(engine, id)
@@ -149,9 +149,8 @@ def test_a_broken_dependant_keeps_neither_the_end_nor_the_others(engine: sa.Engi
 
     with reading(engine) as connection:
         state = connection.execute(sa.select(operations.c.state).where(operations.c.id == id))
-        row = cursors.read(connection, two.uid)
+        row = cursors.seen(connection, [two.uid])[two.uid]
         assert state.scalar_one() == SUCCESS
-    assert row is not None
     assert row.set_aside
     assert len(rows_of(engine, three)) == 1
 

@@ -12,7 +12,8 @@ from models.store.people import events, users
 from models.users import parse_users
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes.change import Changed, apply_all
+from scheduler.changes import Change
+from scheduler.changes.change import apply_all
 from scheduler.changes.deletion import delete
 from scheduler.changes.editing import set_active
 from scheduler.explain import Explanation, explain
@@ -53,7 +54,7 @@ def become_known(engine: sa.Engine, at: datetime) -> None:
         events.add(connection, 1, "order.paid", at.isoformat(), "ann", at)
 
 
-def why(engine: sa.Engine, settings: Settings, action: Changed, at: datetime) -> Explanation:
+def why(engine: sa.Engine, settings: Settings, action: Change, at: datetime) -> Explanation:
     with reading(engine) as connection:
         return explain(action.uid, at, connection, settings)
 
@@ -121,22 +122,22 @@ def test_what_was_too_late_when_an_action_changed_is_recorded_once(
     assert [row["state"] for row in rows_of(engine, action)] == ["missed"]
 
 
-def pause_and_resume(engine: sa.Engine, clock: VirtualClock, action: Changed) -> None:
+def pause_and_resume(engine: sa.Engine, clock: VirtualClock, action: Change) -> None:
     set_active(engine, action.uid, active=False, author=author())
     clock.set(NOON + 2 * SECOND)
     set_active(engine, action.uid, active=True, author=author())
 
 
-def change_delay(engine: sa.Engine, clock: VirtualClock, action: Changed) -> None:
+def change_delay(engine: sa.Engine, clock: VirtualClock, action: Change) -> None:
     later = {"after": "order.paid", "delay": "PT1H"}
     apply_all(engine, [make_document(name="paid", when=later)], author())
 
 
-def pause(engine: sa.Engine, _: VirtualClock, action: Changed) -> None:
+def pause(engine: sa.Engine, _: VirtualClock, action: Change) -> None:
     set_active(engine, action.uid, active=False, author=author())
 
 
-def remove(engine: sa.Engine, _: VirtualClock, action: Changed) -> None:
+def remove(engine: sa.Engine, _: VirtualClock, action: Change) -> None:
     delete(engine, action.uid, author())
 
 
@@ -145,7 +146,7 @@ def test_an_event_that_became_known_after_a_change_has_no_record(
     engine: sa.Engine,
     clock: VirtualClock,
     settings: Settings,
-    changes: Callable[[sa.Engine, VirtualClock, Changed], object],
+    changes: Callable[[sa.Engine, VirtualClock, Change], object],
 ) -> None:
     action = make_action(engine, **on_paid(look_back="PT5M"))
     run_tick(engine, clock, NOON)

@@ -20,7 +20,7 @@ from models.tables import action_cursor, missed_spans, operations, revisions, wo
 from models.values import format_instant
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes import change, deletion, editing
+from scheduler.changes import Change, change, deletion, editing
 from scheduler.explain import Explanation, explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
@@ -53,12 +53,12 @@ class Why:
         self.engine = engine
         self.settings = settings
 
-    def __call__(self, action: change.Changed, at: datetime) -> Explanation:
+    def __call__(self, action: Change, at: datetime) -> Explanation:
         with reading(self.engine) as connection:
             return explain(action.uid, at, connection, self.settings)
 
 
-def make_weekly(engine: sa.Engine, **changes: Any) -> change.Changed:
+def make_weekly(engine: sa.Engine, **changes: Any) -> Change:
     """Store a weekly action as if it had been made a minute before its first Monday."""
     action = make_action(engine, name="weekly", when=WEEKLY, since=SEVEN - MINUTE, **changes)
     with engine.begin() as connection:
@@ -66,7 +66,7 @@ def make_weekly(engine: sa.Engine, **changes: Any) -> change.Changed:
     return action
 
 
-def make_weekly_with(engine: sa.Engine, **keys: Any) -> change.Changed:
+def make_weekly_with(engine: sa.Engine, **keys: Any) -> Change:
     """Store the weekly action with more keys of its rule."""
     action = make_action(engine, name="weekly", when={**WEEKLY, **keys}, since=SEVEN - MINUTE)
     with engine.begin() as connection:
@@ -340,7 +340,7 @@ def test_a_manual_run_at_the_instant_stands_beside_the_scheduled_one(
     assert {one["id"] for one in why(action, SEVEN).operations} == {id, by_hand}
 
 
-def make_manual(engine: sa.Engine, action: change.Changed) -> UUID:
+def make_manual(engine: sa.Engine, action: Change) -> UUID:
     """Record a manual run in the second of the occurrence."""
     id = make_operation(engine, action, SEVEN, "Manual run by ann")
     by_hand = uuid4()

@@ -6,16 +6,13 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from models.sql import read_clock
 from models.store.notices.alerting import NO_ALERTS
 from models.store.people import events, users
 from models.tables import missed_spans
 from models.users import parse_users
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes import change, editing
-from scheduler.changes.change import Changed
-from scheduler.changes.plan import plan_changes
+from scheduler.changes import Change, change, editing
 from scheduler.explain import Explanation, explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
@@ -42,7 +39,7 @@ def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> None:
     tick(engine, None, Sweeper(LEASE, NO_ALERTS))
 
 
-def why(engine: sa.Engine, settings: Settings, action: Changed, at: datetime) -> Explanation:
+def why(engine: sa.Engine, settings: Settings, action: Change, at: datetime) -> Explanation:
     with reading(engine) as connection:
         return explain(action.uid, at, connection, settings)
 
@@ -65,8 +62,7 @@ def test_a_dry_run_foretells_what_events_make_due(engine: sa.Engine, clock: Virt
             events.add(connection, 1, "order.paid", str(minutes), "ann", at)
 
     paused = make_document(**on_paid, active=False)
-    with reading(engine) as connection:
-        (foreseen,) = plan_changes(connection, [paused], author(), read_clock(connection))
+    (foreseen,) = change.apply_all(engine, [paused], author(), dry_run=True)
     change.apply_all(engine, [paused], author())
 
     rows = rows_of(engine, action)

@@ -22,7 +22,7 @@ from models.tables import action_cursor, operations
 from models.values.delays import rounded_up
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes import change, editing
+from scheduler.changes import Change, editing
 from scheduler.explain import explain
 from scheduler.forecast import coming
 from scheduler.on_demand.manual import run_now
@@ -62,11 +62,11 @@ def run_tick(engine: sa.Engine, now: datetime) -> TickReport:
     return tick(engine, now, Sweeper(LEASE, NO_ALERTS))
 
 
-def make(engine: sa.Engine, now: datetime, **changes: Any) -> change.Changed:
+def make(engine: sa.Engine, now: datetime, **changes: Any) -> Change:
     return make_action(engine, **{"when": WHEN, "since": now - MINUTE, **changes})
 
 
-def begun(engine: sa.Engine, now: datetime, **changes: Any) -> tuple[change.Changed, UUID]:
+def begun(engine: sa.Engine, now: datetime, **changes: Any) -> tuple[Change, UUID]:
     """Return an action whose first operation is recorded, and that operation."""
     action = make(engine, now, **changes)
     run_tick(engine, now)

@@ -18,7 +18,7 @@ from models.store.operations.record import record_missed
 from models.tables import audit
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes.change import Changed
+from scheduler.changes import Change
 from scheduler.on_demand import many
 from scheduler.record import ActionRef, operation_row
 from tests.attempts import end
@@ -50,7 +50,7 @@ def opened(engine: sa.Engine, settings: Settings, broker: Broker) -> Installatio
 
 
 def make_ended(
-    engine: sa.Engine, action: Changed, count: int, state: str = "failed", **changes: Any
+    engine: sa.Engine, action: Change, count: int, state: str = "failed", **changes: Any
 ) -> list[UUID]:
     """Return operations of an action that ended so, the last recorded first."""
     ids = []
@@ -65,7 +65,7 @@ def make_ended(
     return ids[::-1]
 
 
-def make_missed(engine: sa.Engine, action: Changed, occurrence: datetime = NOON) -> UUID:
+def make_missed(engine: sa.Engine, action: Change, occurrence: datetime = NOON) -> UUID:
     """Return an operation of an action that was missed."""
     ref = ActionRef(action.uid, DEFAULT_APP.id, action.name, action.revision)
     id = operation_id(action.uid, occurrence)

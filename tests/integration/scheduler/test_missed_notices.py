@@ -16,8 +16,8 @@ from models.tables import action_state, notices, users
 from runtime.config import load_settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
-from scheduler.changes import change
-from scheduler.changes.change import Changed, create_all
+from scheduler.changes import Change, change
+from scheduler.changes.change import create_all
 from scheduler.explain import explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
@@ -78,7 +78,7 @@ def make_hourly(
         set_back(engine, one.uid, since)
 
 
-def slept(engine: sa.Engine, **changes: Any) -> Changed:
+def slept(engine: sa.Engine, **changes: Any) -> Change:
     """Return an action that was due while no daemon ticked for five hours."""
     run_tick(engine, NOON)
     document = {"when": HOURLY, "hooks": {"on_failure": [ANN]}, **changes}

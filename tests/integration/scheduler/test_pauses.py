@@ -23,7 +23,7 @@ from models.tables import pauses as table
 from runtime.config import Settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
-from scheduler.changes.change import Changed
+from scheduler.changes import Change
 from scheduler.explain import explain
 from scheduler.on_demand import manual
 from scheduler.sweep import Sweeper
@@ -68,7 +68,7 @@ def run_tick(engine: sa.Engine) -> None:
     tick(engine, None, Sweeper(timedelta(seconds=45), NO_ALERTS))
 
 
-def make_due(engine: sa.Engine, **changes: Any) -> Changed:
+def make_due(engine: sa.Engine, **changes: Any) -> Change:
     """Store an action with one occurrence, at the last full minute; the next is in a year."""
     now = clock(engine)
     return make_action(engine, since=now - MINUTE, when=yearly(now), **changes)

@@ -18,8 +18,7 @@ from models.store.operations.take import Claim
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_state, audit
 from runtime.database import reading
-from scheduler.changes import change, deletion, editing
-from scheduler.changes.change import Changed
+from scheduler.changes import Change, change, deletion, editing
 from scheduler.on_demand.cancel import cancel
 from scheduler.on_demand.restart import retry
 from scheduler.sweep import Sweeper, dispatch_ready
@@ -43,7 +42,7 @@ LEASE = timedelta(seconds=45)
 SUCCEEDED, FAILED = {"name": "one", "state": "success"}, {"name": "two", "state": "failed"}
 
 
-def make_missed(engine: sa.Engine, **changes: Any) -> tuple[Changed, UUID]:
+def make_missed(engine: sa.Engine, **changes: Any) -> tuple[Change, UUID]:
     """Return an action and its operation that was missed: the daemon slept ten minutes too long."""
     when = {"cron_rule": "0 12 4 1 *", "timezone": "UTC"}
     action = make_action(engine, when=when, since=NOON - MINUTE, **changes)
@@ -53,7 +52,7 @@ def make_missed(engine: sa.Engine, **changes: Any) -> tuple[Changed, UUID]:
     return action, row["id"]
 
 
-def make_ended(engine: sa.Engine, state: str = "failed", **changes: Any) -> tuple[Changed, UUID]:
+def make_ended(engine: sa.Engine, state: str = "failed", **changes: Any) -> tuple[Change, UUID]:
     """Return an action and its operation that ran and ended so, after a failure and a loss."""
     action = make_action(engine, **changes)
     id = make_operation(engine, action, NOON)
@@ -169,11 +168,11 @@ def test_an_occurrence_without_a_row_is_one_for_backfill(engine: sa.Engine) -> N
         retry(engine, uuid4(), WHOLE_INSTALLATION, "ann")
 
 
-def pause(engine: sa.Engine, action: Changed) -> None:
+def pause(engine: sa.Engine, action: Change) -> None:
     editing.set_active(engine, action.uid, active=False, author=author())
 
 
-def delete(engine: sa.Engine, action: Changed) -> None:
+def delete(engine: sa.Engine, action: Change) -> None:
     deletion.delete(engine, action.uid, author())
 
 

@@ -15,7 +15,7 @@ from models.tables import actions, operations
 from runtime.config import Settings
 from runtime.database import reading
 from runtime.sections.processes import RetentionSettings
-from scheduler.changes import change, editing
+from scheduler.changes import Done, change, editing
 from scheduler.changes.validation import ChangeContext
 from scheduler.loop import Daemon
 from scheduler.sweep import Sweeper
@@ -120,7 +120,7 @@ def test_one_that_was_stored_before_can_still_be_paused(engine: sa.Engine) -> No
 
     paused = editing.set_active(engine, action.uid, active=False, author=keeping(9))
 
-    assert paused.change is change.Change.CHANGED
+    assert paused.change is Done.CHANGED
 
 
 def test_a_daemon_that_starts_says_so(

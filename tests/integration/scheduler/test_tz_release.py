@@ -13,7 +13,7 @@ from models.store.key_values import KERNEL, TZ_RELEASE
 from models.tables import action_cursor, backfills, missed_spans, operations
 from runtime.database import reading
 from scheduler import tz_release as releases
-from scheduler.changes import change, deletion, editing
+from scheduler.changes import Change, change, deletion, editing
 from scheduler.on_demand import backfill
 from scheduler.on_demand.backfill_range import BackfillRequest, Mode
 from scheduler.tz_release import (
@@ -177,14 +177,14 @@ def killed(_engine: sa.Engine) -> None:
     raise KeyboardInterrupt
 
 
-def start_backfill(engine: sa.Engine, one: change.Changed) -> None:
+def start_backfill(engine: sa.Engine, one: Change) -> None:
     with reading(engine) as connection:
         now = read_clock(connection).replace(second=0, microsecond=0)
     wanted = BackfillRequest(one.uid, now - 3 * MINUTE, now - MINUTE, Mode.MISSING)
     backfill.start(engine, wanted, "me", timedelta(days=90))
 
 
-Act = Callable[[sa.Engine, change.Changed], object]
+Act = Callable[[sa.Engine, Change], object]
 DECIDING: dict[str, Act] = {
     "apply": lambda engine, _: change.apply_all(
         engine, [make_document(name="one", description="new")], author()

@@ -8,7 +8,7 @@ from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.end import Outcome
 from models.store.operations.reserve import Message
 from models.store.operations.take import Claim
-from scheduler.changes.change import Changed
+from scheduler.changes import Change
 from tests import factories
 from tests.attempts import end
 from tests.factories import make_action, make_operation
@@ -18,7 +18,7 @@ from tests.integration.statements.plans import Statements
 SUCCESS = Outcome(OperationState.SUCCESS)
 
 
-def make(filled: Filled, name: str, **changes: Any) -> tuple[Changed, UUID, UUID]:
+def make(filled: Filled, name: str, **changes: Any) -> tuple[Change, UUID, UUID]:
     """Store an action with two operations."""
     action = make_action(filled.engine, name=name, **changes)
     first = make_operation(filled.engine, action, filled.now - 2 * MINUTE, "Scheduled action")

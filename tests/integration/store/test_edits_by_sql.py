@@ -9,19 +9,18 @@ import sqlalchemy as sa
 from models.store.actions import set_aside, switch_off
 from models.tables import actions
 from runtime.database import reading
-from scheduler.changes import change, deletion, editing
-from scheduler.changes.change import Changed
+from scheduler.changes import Change, change, deletion, editing
 from tests.factories import author, make_action, make_document
 
 DOCUMENT = json.dumps(make_document(description="by hand"))
 
 
 @pytest.fixture
-def action(engine: sa.Engine) -> Changed:
+def action(engine: sa.Engine) -> Change:
     return make_action(engine, description="stored")
 
 
-def row(engine: sa.Engine, action: Changed) -> Any:
+def row(engine: sa.Engine, action: Change) -> Any:
     with reading(engine) as connection:
         return connection.execute(sa.select(actions).where(actions.c.uid == action.uid)).one()
 
@@ -42,7 +41,7 @@ def write(engine: sa.Engine, statement: str, **values: object) -> None:
     ],
 )
 def test_an_edit_by_sql_is_refused_and_the_command_named(
-    engine: sa.Engine, action: Changed, statement: str
+    engine: sa.Engine, action: Change, statement: str
 ) -> None:
     values = {"document": DOCUMENT} if ":document" in statement else {}
 
@@ -52,14 +51,14 @@ def test_an_edit_by_sql_is_refused_and_the_command_named(
     assert (row(engine, action).revision, row(engine, action).active) == (1, True)
 
 
-def test_what_decides_nothing_is_written(engine: sa.Engine, action: Changed) -> None:
+def test_what_decides_nothing_is_written(engine: sa.Engine, action: Change) -> None:
     write(engine, "UPDATE actions SET owner = 'ann', document = document, active = active")
 
     assert row(engine, action).owner == "ann"
 
 
 def test_a_quarantined_action_is_switched_off_without_a_revision(
-    engine: sa.Engine, action: Changed
+    engine: sa.Engine, action: Change
 ) -> None:
     with engine.begin() as connection:
         set_aside(connection, action.uid, "broken")
@@ -70,7 +69,7 @@ def test_a_quarantined_action_is_switched_off_without_a_revision(
     assert (row(engine, action).revision, row(engine, action).active) == (1, False)
 
 
-def test_every_change_by_our_own_code_is_a_revision(engine: sa.Engine, action: Changed) -> None:
+def test_every_change_by_our_own_code_is_a_revision(engine: sa.Engine, action: Change) -> None:
     change.apply_all(engine, [make_document(description="applied")], author())
     editing.replace_document(engine, action.uid, make_document(description="edited"), author())
     editing.rename(engine, action.uid, "renamed", author())
@@ -84,7 +83,7 @@ def test_every_change_by_our_own_code_is_a_revision(engine: sa.Engine, action: C
     assert row(engine, action).deleted_at is not None
 
 
-def test_rows_of_a_dump_are_inserted_as_they_are(engine: sa.Engine, action: Changed) -> None:
+def test_rows_of_a_dump_are_inserted_as_they_are(engine: sa.Engine, action: Change) -> None:
     with engine.begin() as connection:
         dumped = connection.execute(sa.select(actions)).mappings().one()
         copy = {**dumped, "uid": dumped["uid"].__class__(int=1), "name": "copy", "revision": 3}

@@ -10,7 +10,7 @@ import minutebook
 from models.store.operations.eta import MOST_SEEN, estimate
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes.change import Changed
+from scheduler.changes import Change
 from tasks import news
 from tasks.execute import run_attempt
 from tasks.registry import Registry
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("own_steps")
 
 def make_ended(
     engine: sa.Engine,
-    action: Changed,
+    action: Change,
     number: int,
     seconds: float,
     state: str = "success",
@@ -49,7 +49,7 @@ def make_ended(
 
 def estimated(
     engine: sa.Engine,
-    action: Changed,
+    action: Change,
     *,
     rewrites: str | None = None,
     expected: timedelta | None = None,

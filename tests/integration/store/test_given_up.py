@@ -19,8 +19,8 @@ from models.store.operations.start_checks import NotStarted
 from models.store.operations.take import Claim
 from models.tables import action_state, notices
 from runtime.sections import AlertSettings
-from scheduler.changes.change import Changed
-from scheduler.changes.deletion import delete_app, delete_each
+from scheduler.changes import Change
+from scheduler.changes.deletion import delete, delete_app
 from scheduler.changes.editing import set_active
 from tests.attempts import claim, end
 from tests.celery_messages import RULES, celery_action
@@ -40,11 +40,11 @@ HOOKS = {"on_failure": [{"webhook": "https://example.com/"}]}
 RETRIED = Outcome(OperationState.PENDING, "no ink", "retry", is_failure=True)
 
 
-def made(engine: sa.Engine, **policy: Any) -> Changed:
+def made(engine: sa.Engine, **policy: Any) -> Change:
     return make_action(engine, policy=policy, hooks=HOOKS)
 
 
-def started(engine: sa.Engine, action: Changed, minute: int) -> UUID:
+def started(engine: sa.Engine, action: Change, minute: int) -> UUID:
     """Record the operation of a minute, and start it."""
     id = make_operation(engine, action, NOON + minute * MINUTE, "Scheduled action")
     assert isinstance(asked(engine, id), Claim)
@@ -56,7 +56,7 @@ def asked(engine: sa.Engine, id: UUID) -> Claim | NotStarted:
         return claim(connection, id, row_of(engine, id)["attempt"], "tests", alerts=NO_ALERTS)
 
 
-def failed_once(engine: sa.Engine, action: Changed, minute: int = 0) -> UUID:
+def failed_once(engine: sa.Engine, action: Change, minute: int = 0) -> UUID:
     """Return an operation whose first attempt failed, and whose second one waits."""
     id = started(engine, action, minute)
     with engine.begin() as connection:
@@ -74,7 +74,7 @@ def end_of(engine: sa.Engine, id: UUID) -> tuple[Any, ...]:
     return row["state"], row["reason"], row["error"]
 
 
-def failures_in_row(engine: sa.Engine, action: Changed) -> int:
+def failures_in_row(engine: sa.Engine, action: Change) -> int:
     with engine.begin() as connection:
         query = sa.select(action_state.c.failures_in_row).where(
             action_state.c.action_uid == action.uid, action_state.c.subject == ""
@@ -201,7 +201,7 @@ def test_a_retry_of_a_deleted_action_has_failed(engine: sa.Engine) -> None:
     action = made(engine)
     id, other = failed_once(engine, action), make_operation(engine, action, NOON + MINUTE)
 
-    delete_each(engine, [action.uid], author())
+    delete(engine, action.uid, author())
 
     assert end_of(engine, id) == ("failed", "no other attempt: the action was deleted", "no ink")
     assert (failures_in_row(engine, action), owed(engine)) == (1, 1)

@@ -12,7 +12,7 @@ from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import external_end
 from models.store.operations.end import Outcome
 from models.tables import actions
-from scheduler.changes.change import Changed
+from scheduler.changes import Change
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.attempts import end
@@ -32,13 +32,13 @@ MINUTE = timedelta(minutes=1)
 
 
 @pytest.fixture
-def action(engine: sa.Engine) -> Changed:
+def action(engine: sa.Engine) -> Change:
     """A new action, whose row a person has locked and forgotten."""
     return make_action(engine, name="new", since=NOON - 20 * MINUTE)
 
 
 @pytest.fixture
-def locked(engine: sa.Engine, action: Changed) -> Iterator[None]:
+def locked(engine: sa.Engine, action: Change) -> Iterator[None]:
     with engine.begin() as forgotten:
         row = sa.select(actions.c.uid).where(actions.c.uid == action.uid)
         forgotten.execute(row.with_for_update())
@@ -66,7 +66,7 @@ def is_handed_over(engine: sa.Engine, id: UUID) -> None:
 @pytest.mark.parametrize("becomes", [ends, is_handed_over])
 def test_the_first_end_of_its_operations_is_written(
     engine: sa.Engine,
-    action: Changed,
+    action: Change,
     locked: None,
     becomes: Callable[[sa.Engine, UUID], None],
 ) -> None:
@@ -77,7 +77,7 @@ def test_the_first_end_of_its_operations_is_written(
 
 @pytest.mark.timeout(20)
 def test_a_tick_records_what_is_due_and_what_it_missed(
-    engine: sa.Engine, action: Changed, locked: None
+    engine: sa.Engine, action: Change, locked: None
 ) -> None:
     report = tick(engine, NOON, Sweeper(MINUTE, NO_ALERTS))
 
@@ -87,7 +87,7 @@ def test_a_tick_records_what_is_due_and_what_it_missed(
 
 @pytest.mark.timeout(20)
 def test_a_broken_one_is_left_to_the_next_tick(
-    engine: sa.Engine, action: Changed, locked: None
+    engine: sa.Engine, action: Change, locked: None
 ) -> None:
     """It is quarantined once its row can be written; the others are decided meanwhile."""
     broken = make_action(engine, name="broken", since=NOON - MINUTE)

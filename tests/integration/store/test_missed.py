@@ -12,8 +12,7 @@ from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.record import record_new
 from models.tables import missed_spans
 from runtime.database import reading
-from scheduler.changes import change
-from scheduler.changes.change import Changed
+from scheduler.changes import Change, change
 from scheduler.record import ActionRef, operation_row
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
@@ -42,7 +41,7 @@ def run_tick(engine: sa.Engine, now: datetime) -> TickReport:
 
 
 @pytest.fixture
-def slept(engine: sa.Engine) -> Changed:
+def slept(engine: sa.Engine) -> Change:
     """An hourly action that missed 30 occurrences from seven on: 20 of them lie in a span."""
     action = make_action(engine, when=HOURLY, since=SEVEN - MINUTE)
     run_tick(engine, SEVEN + 29 * HOUR + 30 * MINUTE)
@@ -60,7 +59,7 @@ def set_on(engine: sa.Engine, table: sa.Table, **values: Any) -> None:
         connection.execute(sa.update(table).values(values))
 
 
-def test_what_is_run_later_is_no_longer_missed(engine: sa.Engine, slept: Changed) -> None:
+def test_what_is_run_later_is_no_longer_missed(engine: sa.Engine, slept: Change) -> None:
     before = count_of(engine)
     for hour in (0, 3, 19):
         make_operation(engine, slept, SEVEN + hour * HOUR)
@@ -69,7 +68,7 @@ def test_what_is_run_later_is_no_longer_missed(engine: sa.Engine, slept: Changed
 
 
 def test_an_operation_at_another_instant_of_the_span_changes_nothing(
-    engine: sa.Engine, slept: Changed
+    engine: sa.Engine, slept: Change
 ) -> None:
     make_operation(engine, slept, SEVEN + 90 * MINUTE)
 
@@ -77,7 +76,7 @@ def test_an_operation_at_another_instant_of_the_span_changes_nothing(
 
 
 def test_a_manual_run_at_the_second_of_an_occurrence_changes_nothing(
-    engine: sa.Engine, slept: Changed
+    engine: sa.Engine, slept: Change
 ) -> None:
     ref = ActionRef(slept.uid, 1, slept.name, slept.revision)
     at = SEVEN + HOUR
@@ -88,13 +87,13 @@ def test_a_manual_run_at_the_second_of_an_occurrence_changes_nothing(
     assert count_of(engine) == 20
 
 
-def test_a_span_counts_by_its_own_revision(engine: sa.Engine, slept: Changed) -> None:
+def test_a_span_counts_by_its_own_revision(engine: sa.Engine, slept: Change) -> None:
     change.apply_all(engine, [make_document(when=EVERY_MINUTE)], author())
 
     assert count_of(engine) == 20
 
 
-def test_a_part_of_a_span_is_counted(engine: sa.Engine, slept: Changed) -> None:
+def test_a_part_of_a_span_is_counted(engine: sa.Engine, slept: Change) -> None:
     make_operation(engine, slept, SEVEN + HOUR)
     make_operation(engine, slept, SEVEN + 10 * HOUR)
 
@@ -105,7 +104,7 @@ def test_a_part_of_a_span_is_counted(engine: sa.Engine, slept: Changed) -> None:
 
 
 def test_a_span_of_a_broken_plan_keeps_the_count_of_its_tick(
-    engine: sa.Engine, slept: Changed
+    engine: sa.Engine, slept: Change
 ) -> None:
     make_operation(engine, slept, SEVEN)
     with engine.begin() as connection:
@@ -115,7 +114,7 @@ def test_a_span_of_a_broken_plan_keeps_the_count_of_its_tick(
     assert count_of(engine) == 20
 
 
-def test_the_stored_count_is_not_read_for_a_rule(engine: sa.Engine, slept: Changed) -> None:
+def test_the_stored_count_is_not_read_for_a_rule(engine: sa.Engine, slept: Change) -> None:
     set_on(engine, missed_spans, count=7)
 
     assert count_of(engine) == 20

@@ -19,8 +19,7 @@ from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_state, notices
 from runtime.database import reading
 from runtime.sections import AlertSettings
-from scheduler.changes import editing
-from scheduler.changes.change import Changed
+from scheduler.changes import Change, editing
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.attempts import claim, end
@@ -39,7 +38,7 @@ OPS = AlertSettings(mail=("ops@example.com",))
 SOON = AlertSettings(mail=("ops@example.com",), overdue_minutes=3)
 
 
-def make_waiting(engine: sa.Engine, minutes: int = 20, **changes: Any) -> Changed:
+def make_waiting(engine: sa.Engine, minutes: int = 20, **changes: Any) -> Change:
     """Store an action with an unstarted operation that was recorded so long ago."""
     action = make_action(engine, **changes)
     with reading(engine) as connection:
@@ -172,7 +171,7 @@ def test_the_same_one_may_be_overdue_again(engine: sa.Engine) -> None:
     assert [kind for kind, _ in told(engine)] == ["overdue", "seen", "overdue"]
 
 
-def tick_each_minute(engine: sa.Engine, action: Changed, minutes: int) -> None:
+def tick_each_minute(engine: sa.Engine, action: Change, minutes: int) -> None:
     """Tick so often; each time everything grows a minute older."""
     start = cursor_of(engine, action)["watermark"].replace(second=0, microsecond=0)
     sweeper = Sweeper(MINUTE, SOON)

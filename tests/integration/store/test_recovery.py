@@ -12,7 +12,7 @@ from models.store.operations.take import Claim
 from models.tables import action_ends, action_state, notices
 from runtime.database import reading
 from runtime.sections import AlertSettings
-from scheduler.changes.change import Changed
+from scheduler.changes import Change
 from tests.attempts import claim
 from tests.factories import make_action, make_operation, row_of, update_operation
 
@@ -22,7 +22,7 @@ ALERTS = AlertSettings(mail=("ops@example.com",), after=1)
 
 
 @pytest.fixture
-def action(engine: sa.Engine) -> Changed:
+def action(engine: sa.Engine) -> Change:
     """An action on whose end another one depends."""
     action = make_action(engine)
     after = {"after": {"action": action.name, "ends": "failed"}}
@@ -30,7 +30,7 @@ def action(engine: sa.Engine) -> Changed:
     return action
 
 
-def lose(engine: sa.Engine, action: Changed, at: datetime) -> UUID:
+def lose(engine: sa.Engine, action: Change, at: datetime) -> UUID:
     """Start an operation whose worker falls silent."""
     id = make_operation(engine, action, at)
     with engine.begin() as connection:
@@ -54,7 +54,7 @@ def take_back(engine: sa.Engine) -> list[tuple[UUID, str]]:
 
 
 def test_one_that_cannot_be_taken_back_ends_as_any_failed_one(
-    engine: sa.Engine, action: Changed
+    engine: sa.Engine, action: Change
 ) -> None:
     id = lose(engine, action, NOON)
     break_row(engine, id)
@@ -73,7 +73,7 @@ def test_one_that_cannot_be_taken_back_ends_as_any_failed_one(
 
 
 def test_what_waits_for_one_that_cannot_be_taken_back_is_released(
-    engine: sa.Engine, action: Changed
+    engine: sa.Engine, action: Change
 ) -> None:
     id = lose(engine, action, NOON)
     next_one = make_operation(engine, action, NOON + MINUTE)
@@ -87,7 +87,7 @@ def test_what_waits_for_one_that_cannot_be_taken_back_is_released(
 
 @pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
 def test_one_whose_action_a_hand_deleted_fails_and_the_others_are_taken_back(
-    engine: sa.Engine, action: Changed
+    engine: sa.Engine, action: Change
 ) -> None:
     orphan = lose(engine, action, NOON)
     sound = lose(engine, make_action(engine, name="sound"), NOON)

@@ -14,7 +14,7 @@ from models.store.operations.end import Outcome
 from models.store.operations.take import Claim
 from models.tables import operations as operations_table
 from runtime.database import reading
-from scheduler.changes.change import Changed
+from scheduler.changes import Change
 from tests.attempts import claim, end
 from tests.factories import make_action, make_operation, row_of
 
@@ -27,7 +27,7 @@ COUNT = 14
 class Play:
     """Messages that are delivered, repeated and lost in any order, and operations that end so."""
 
-    def __init__(self, engine: sa.Engine, action: Changed, seed: int) -> None:
+    def __init__(self, engine: sa.Engine, action: Change, seed: int) -> None:
         self.engine, self.action, self.random = engine, action, Random(seed)
         self.ids: list[UUID] = []
         self.running: dict[UUID, int] = {}

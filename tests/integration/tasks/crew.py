@@ -12,7 +12,8 @@ from minutebook.steps import StepOutcome, StepResult
 from models.tables import notices
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes.change import Changed, create_all
+from scheduler.changes import Change
+from scheduler.changes.change import create_all
 from tasks.execute import run_attempt
 from tasks.notices import deliver
 from tasks.registry import Registry
@@ -43,11 +44,11 @@ class Crew:
 
         self.registry = Registry()
 
-    def make(self, **changes: Any) -> Changed:
+    def make(self, **changes: Any) -> Change:
         document = make_document(operations={"told": True}, **changes)
         return create_all(self.engine, [document], author(self.registry.steps))[0]
 
-    def run(self, action: Changed, end: str = "success") -> UUID:
+    def run(self, action: Change, end: str = "success") -> UUID:
         self.error = "source is away" if end in {"failed", "pending"} else None
         self.outcome = StepOutcome.PARTIAL if end == "partial" else StepOutcome.SUCCESS
         self.count += 1

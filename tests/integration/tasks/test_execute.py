@@ -17,8 +17,8 @@ from models.store.operations.start_checks import NotClaimed
 from models.tables import action_state
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes import deletion, editing
-from scheduler.changes.change import Changed, create_all
+from scheduler.changes import Change, deletion, editing
+from scheduler.changes.change import create_all
 from tasks import lease
 from tasks.execute import run_attempt
 from tasks.registry import Registry
@@ -36,7 +36,7 @@ def _own_steps(own_steps: None) -> Iterator[None]:
     lease.stopping.clear()
 
 
-def make_running_action(engine: sa.Engine, registry: Registry, **changes: object) -> Changed:
+def make_running_action(engine: sa.Engine, registry: Registry, **changes: object) -> Change:
     steps = registry.steps
     return create_all(engine, [make_document(**changes)], author(steps))[0]
 

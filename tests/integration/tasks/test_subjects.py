@@ -16,7 +16,8 @@ from models.store.operations.start_checks import NotClaimed
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import users
 from runtime.config import Settings
-from scheduler.changes.change import Changed, create_all
+from scheduler.changes import Change
+from scheduler.changes.change import create_all
 from scheduler.on_demand.manual import run_now
 from scheduler.on_demand.restart import retry
 from scheduler.sweep import Sweeper
@@ -56,7 +57,7 @@ def update_user(engine: sa.Engine, who: str, **values: Any) -> None:
         connection.execute(sa.update(users).where(users.c.id == who).values(**values))
 
 
-def make_event_action(engine: sa.Engine, **changes: Any) -> Changed:
+def make_event_action(engine: sa.Engine, **changes: Any) -> Change:
     """Store an action that greets whoever was seen; all events are decided up to `NOW`."""
     document = make_document(**{"when": ON_SEEN, "operations": {"greet": True}, **changes})
     with engine.begin() as connection:

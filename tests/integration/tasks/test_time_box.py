@@ -11,7 +11,8 @@ from minutebook.steps import StepOutcome, StepResult, _registered
 from models.tables import action_state, notices
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes.change import Changed, create_all
+from scheduler.changes import Change
+from scheduler.changes.change import create_all
 from tasks.execute import run_attempt
 from tasks.registry import Registry
 from tests.factories import author, make_document, make_operation, row_of
@@ -29,13 +30,13 @@ def run(engine: sa.Engine, settings: Settings, id: UUID, attempt: int = 1) -> st
     return run_attempt(engine, settings, Registry(), (id, attempt), "tests")
 
 
-def known(engine: sa.Engine, action: Changed) -> sa.RowMapping:
+def known(engine: sa.Engine, action: Change) -> sa.RowMapping:
     with reading(engine) as connection:
         query = sa.select(action_state).where(action_state.c.action_uid == action.uid)
         return connection.execute(query).mappings().one()
 
 
-def make_counter(engine: sa.Engine, worked: list[int], most: int) -> Changed:
+def make_counter(engine: sa.Engine, worked: list[int], most: int) -> Change:
     """Store an action that works off items, at most so many of them before its time is over."""
 
     @minutebook.step("count")

@@ -10,14 +10,14 @@ from broker.sending import send_reserved
 from minutebook.steps import SmallApp
 from models.job import JOB
 from models.store.operations.reserve import Message
-from scheduler.changes.change import Changed
+from scheduler.changes import Change
 from tests.factories import DEFAULT_APP, make_action, make_operation
 
 URL = "https://example.com/feed"
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 
 
-def make_job(engine: sa.Engine, url: str = URL, **changes: Any) -> Changed:
+def make_job(engine: sa.Engine, url: str = URL, **changes: Any) -> Change:
     """Store an action whose operations are a job's."""
     document = {
         "name": url.rpartition("/")[2],
@@ -29,7 +29,7 @@ def make_job(engine: sa.Engine, url: str = URL, **changes: Any) -> Changed:
 
 
 def make_due(
-    engine: sa.Engine, action: Changed, number: int = 0, app: SmallApp = DEFAULT_APP
+    engine: sa.Engine, action: Change, number: int = 0, app: SmallApp = DEFAULT_APP
 ) -> UUID:
     """Record an operation of a job and send it, as a tick does."""
     id = make_operation(engine, action, NOON + timedelta(minutes=5 * number), app=app)

@@ -100,19 +100,19 @@ def test_a_body_that_is_no_json_is_refused_with_its_place(
         assert words in refused.json()["detail"]
 
 
-def test_many_are_applied_all_or_none_and_as_the_preview_says(editor: httpx.Client) -> None:
+def test_many_are_applied_all_or_none_and_as_the_dry_run_says(editor: httpx.Client) -> None:
     good = [{**HOURLY, "name": f"a{number}"} for number in range(3)]
     lines = "\n".join(json.dumps(one) for one in good)
     as_lines = {"Content-Type": "application/jsonl"}
 
-    planned = editor.post("/api/actions:preview", content=lines, headers=as_lines).json()
+    tried = editor.post("/api/actions:apply?dry_run=true", content=lines, headers=as_lines)
     wrong = editor.post("/api/actions:apply", json=[*good, {"name": "x"}])
     before = editor.get("/api/actions").json()
     applied = editor.post("/api/actions:apply", content=lines, headers=as_lines)
 
     assert wrong.status_code == 422
     assert [one["name"] for one in before if one["name"].startswith("a")] == []
-    assert [(one["name"], one["change"]) for one in planned["actions"]] == [
+    assert [(one["name"], one["change"]) for one in tried.json()] == [
         (one["name"], one["change"]) for one in applied.json()
     ]
 

@@ -81,22 +81,6 @@ def test_an_unknown_change_is_refused(web_on_sqlite: Web, browse: Browse) -> Non
         assert browser.post(path).status_code == 404
 
 
-def test_another_name_renames_the_action_and_the_preview_says_so(
-    web_on_sqlite: Web, browse: Browse
-) -> None:
-    browser = browse(web_on_sqlite)
-    renamed = json.dumps({**NIGHTLY, "name": "every night"})
-    values = {"document": renamed}
-
-    edited = browser.post(f"/apps/{APP}/check", data={**opened(browser), **values})
-    new = browser.post(f"/apps/{APP}/check", data=values)
-
-    assert (edited.status_code, new.status_code) == (200, 200)
-    assert "revision 2" in edited.text
-    assert "It creates a new action." in new.text
-    assert "It creates a new action." not in edited.text
-
-
 def test_the_address_in_the_curl_command_is_one_word_for_every_shell(
     web_on_sqlite: Web, browse: Browse
 ) -> None:

@@ -1,4 +1,4 @@
-"""Rules on the end of another action, and circles of them."""
+"""Rules on the end of another action, and cycles of them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from models.action.warnings import KnownNames, warnings_of
 from models.errors import InvalidAction
 from models.parsing import ParseContext
 from models.values.durations import format_span
-from scheduler.changes.circles import circle
+from scheduler.changes.cycles import cycle
 from tests.factories import STEPS
 from tests.unit.models.action.minimal import NOW, action
 
@@ -81,7 +81,7 @@ def test_an_unknown_action_is_a_warning() -> None:
         ({"x": "z", "y": "z"}, ["x", "y"], None),
     ],
 )
-def test_a_circle_is_found_from_any_of_its_names(
+def test_a_cycle_is_found_from_any_of_its_names(
     watched: Mapping[str, str], names: list[str], found: list[str] | None
 ) -> None:
-    assert circle(watched, names) == found
+    assert cycle(watched, names) == found

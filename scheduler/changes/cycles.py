@@ -2,55 +2,44 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from models.errors import InvalidAction, Problem
-from models.store import actions, tenants
+from models.store import actions
 
 MOST_NAMED = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Dependency:
-    """An action's name before and after a change, and the action whose ends make it due."""
-
-    before: str | None
-    name: str
-    watched: str | None
-
-
-def check_circles(
-    connection: sa.Connection, small_app_id: int, changes: Sequence[Dependency], *, holds: bool
+def check_cycles(
+    connection: sa.Connection,
+    small_app_id: int,
+    new: Mapping[str, str | None],
+    names: Mapping[str, str],
 ) -> None:
     """Raise InvalidAction if these changes made an action depend on itself.
 
-    With `holds`, no other change of the small app's dependencies comes between this and the end of
-    the transaction.
+    `new` has the action whose ends make each of the changed ones due, by its name; `names` are the
+    new names of actions, by the old ones.
     """
-    new = {one.name: one.watched for one in changes}
     if not any(new.values()):
-        # A new circle leads through a new dependency, or a new name of an action with one.
+        # A new cycle leads through a new dependency, or a new name of an action with one.
         return
-    if holds:
-        tenants.lock(connection, small_app_id)
     # What depends on a renamed action follows it.
-    names = {one.before: one.name for one in changes}
     stored = actions.watched_by_name(connection, small_app_id).items()
     watched = {
         name: names.get(other, other) for name, other in stored if names.get(name, name) not in new
     }
     watched |= {name: other for name, other in new.items() if other is not None}
-    found = circle(watched, new)
+    found = cycle(watched, new)
     if found is not None:
         raise InvalidAction([Problem("when", watched[found[0]], _remedy(found))])
 
 
-def circle(watched: Mapping[str, str], names: Iterable[str]) -> list[str] | None:
-    """Return the first circle that leads from one of `names` back to it, or None.
+def cycle(watched: Mapping[str, str], names: Iterable[str]) -> list[str] | None:
+    """Return the first cycle that leads from one of `names` back to it, or None.
 
-    `watched` has, for each action that depends on another, that other's name. The circle begins
+    `watched` has, for each action that depends on another, that other's name. The cycle begins
     and ends with the same name. Each action is visited once, however many names there are.
     """
     harmless: set[str] = set()
@@ -71,4 +60,4 @@ def _remedy(found: Sequence[str]) -> str:
     shown = [json.dumps(name, ensure_ascii=False) for name in found]
     if len(shown) > MOST_NAMED:
         shown = [*shown[: MOST_NAMED - 1], "…", shown[-1]]
-    return f"makes a circle, {' after '.join(shown)}; let one of them be due by the clock"
+    return f"makes a cycle, {' after '.join(shown)}; let one of them be due by the clock"

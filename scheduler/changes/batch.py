@@ -1,0 +1,151 @@
+"""Store revisions of new and of locked actions, many per statement."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
+from uuid import uuid4
+
+import sqlalchemy as sa
+
+from models.errors import NotFound, Outdated, Refused
+from models.sql import parts_of
+from models.store import actions, tenants
+from models.store.operations.reserve import Message
+from models.store.tenants import ceilings
+from models.store.tenants.ceilings import Ceiling
+from scheduler.changes import Change, Done, audit_changes
+from scheduler.changes.cycles import check_cycles
+from scheduler.changes.dependencies import follow_name
+from scheduler.changes.revisions import Next, Revision, begin_all, conclude, next_of
+from scheduler.changes.validation import ChangeContext, Stored, check_revision
+from scheduler.record import Recorded
+
+ACTIONS_AT_ONCE = 1_000
+
+Made: TypeAlias = tuple[list[Change], Sequence[Message]]
+
+
+def is_same(row: Stored, revision: Revision) -> bool:
+    """Return whether an action is what `revision` makes it."""
+    columns = revision.columns
+    is_alike = (row.name, row.document_hash) == (columns["name"], columns["document_hash"])
+    return is_alike and row.set_aside is None
+
+
+def unchanged(row: Stored, revision: Revision, author: ChangeContext) -> Change:
+    """Return that an action stays as it is; raises Outdated."""
+    check_revision(row, author)
+    model, plan = revision.model, revision.plan
+    return Change(row.action_uid, row.name, Done.UNCHANGED, row.revision, plan, model)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Revisions of new actions, created at an instant, and the next ones of locked actions."""
+
+    new: Sequence[Revision]
+    edits: Sequence[tuple[Stored, Revision]]
+    created_at: datetime | None = None
+
+
+def store(
+    connection: sa.Connection,
+    batch: Batch,
+    author: ChangeContext,
+    now: datetime,
+    watch: Callable[[int], None] = lambda _: None,
+) -> Made:
+    """Store revisions in this order, all of which differ from what is stored.
+
+    Other changes of the small app are kept out.
+    """
+    edits, recorded = batch.edits, Recorded()
+    following = [made for _, made in edits]
+    _check_calendars(connection, [*batch.new, *following], author)
+    watched = {one.columns["name"]: one.plan.watched for one in [*batch.new, *following]}
+    names = {row.name: made.columns["name"] for row, made in edits}
+    check_cycles(connection, author.small_app.id, watched, names)
+    created = _insert_all(connection, batch, author, now, watch)
+    changed, concluded = [], []
+    for row, revision in edits:
+        recorded += _check_edit(connection, row, revision, author, now)
+        one = conclude(connection, row, revision, now)
+        concluded.append(one)
+        recorded += one.recorded
+        changed.append(_changed(one))
+        watch(len(created) + len(changed))
+    for some in parts_of(concluded, ACTIONS_AT_ONCE):
+        # Many per statement: a tick waits for their cursors.
+        begin_all(connection, some, now)
+        named = {one.row.action_uid: one.revision.columns["name"] for one in some}
+        audit_changes(connection, author, "change", named)
+    return [*created, *changed], recorded.messages
+
+
+def _changed(one: Next) -> Change:
+    revision, name = one.revision, one.revision.columns["name"]
+    return Change(
+        one.row.action_uid,
+        name,
+        Done.CHANGED,
+        one.row.revision + 1,
+        revision.plan,
+        revision.model,
+        before=one.row,
+        sent=tuple(sorted(one.sent)),
+        missed=one.recorded.missed,
+    )
+
+
+def _check_edit(
+    connection: sa.Connection, row: Stored, revision: Revision, author: ChangeContext, now: datetime
+) -> Recorded:
+    """Check that a locked action may get a revision; what depends on it follows its new name."""
+    if row.deleted_at is not None:
+        raise NotFound(f"action {row.name!r} was deleted")
+    check_revision(row, author)
+    name = revision.columns["name"]
+    if name == row.name:
+        return Recorded()
+    if actions.names_among(connection, row.small_app_id, [name]):
+        raise Refused(f"another action is named {name!r}; choose another name")
+    # While the action has its old name, by which the ends that make them due are found.
+    return follow_name(connection, row, name, author, now)
+
+
+def _check_calendars(
+    connection: sa.Connection, revisions: Sequence[Revision], author: ChangeContext
+) -> None:
+    """Raise Outdated if a calendar was removed since the documents were validated by it."""
+    named = {name for one in revisions for name in one.plan.calendars}
+    gone = named and named - tenants.calendars_of(connection, author.small_app.id).keys()
+    if gone:
+        raise Outdated(
+            f"the calendar {min(gone)!r} was removed in the meantime; read the small app again"
+        )
+
+
+def _insert_all(
+    connection: sa.Connection,
+    batch: Batch,
+    author: ChangeContext,
+    now: datetime,
+    watch: Callable[[int], None],
+) -> list[Change]:
+    """Store new actions, many per statement."""
+    app_id, new = author.small_app.id, batch.new
+    if new:
+        ceilings.check(connection, app_id, Ceiling.ACTIONS, author.limits, len(new))
+    made = [
+        Change(uuid4(), one.columns["name"], Done.CREATED, 1, one.plan, one.model) for one in new
+    ]
+    done = 0
+    for some in parts_of(list(zip(made, new, strict=True)), ACTIONS_AT_ONCE):
+        rows = {one.uid: dict(revision.columns) for one, revision in some}
+        first = next_of(connection, {one.uid: one.plan for one, _ in some}, now)
+        actions.insert(connection, app_id, rows, first, now, batch.created_at)
+        audit_changes(connection, author, "create", {one.uid: one.name for one, _ in some})
+        done += len(some)
+        watch(done)
+    return made
