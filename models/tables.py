@@ -236,12 +236,7 @@ action_state = sa.Table(
     _count("run_number"),
     _count("failures_in_row"),
     _count("troubles_in_row"),
-    # Since when hooks of first failures know that it fails.
-    _at("first_failed_at"),
     sa.Column("checkpoint", Json(dict)),
-    # Since when an alert is open: of failures in a row, of occurrences that did not start.
-    _at("alerted_at"),
-    _at("overdue_alerted_at"),
     _one_of("last_state", OperationState),
 )
 
@@ -426,8 +421,7 @@ notices = sa.Table(
     sa.ForeignKeyConstraint(["action_uid"], ["actions.uid"], info=SQLITE_ONLY),
     # The operation with this end; no foreign key, for a notice outlives its operation.
     sa.Column("operation_id", HyphenatedUuid),
-    # The downtime, or another cause on a day, whose missed occurrences it is about.
-    sa.Column("episode_id", HyphenatedUuid),
+    sa.Column("finding_id", HyphenatedUuid),
     _text("kind"),
     sa.Column("target", Json(dict, required=True), nullable=False),
     sa.Column("payload", Json(dict, required=True), nullable=False),
@@ -441,8 +435,27 @@ notices = sa.Table(
     _one_of("state", ["owed", "done", "failed"]),
     _partial("notices_owed", "not_before", where="state = 'owed'"),
     sa.Index("notices_of_operation", "operation_id"),
-    _partial("notices_of_episode", "episode_id", where="episode_id IS NOT NULL"),
+    _partial("notices_of_finding", "finding_id", where="finding_id IS NOT NULL"),
     sa.Index("notices_finished", "finished_at"),
+)
+
+findings = sa.Table(
+    "findings",
+    metadata,
+    # That of its kind and of what it is about: what begins again is the same row.
+    sa.Column("id", HyphenatedUuid, primary_key=True),
+    # Null for a finding about the installation, and for what many actions missed.
+    sa.Column("action_uid", HyphenatedUuid),
+    sa.ForeignKeyConstraint(["action_uid"], ["actions.uid"], info=SQLITE_ONLY),
+    _text("kind"),
+    _text("about"),
+    _text("text"),
+    _text("remedy"),
+    _at("began_at", optional=False),
+    _at("ended_at"),
+    # When the admins were told of one about the installation.
+    _at("told_at"),
+    _partial("findings_open", "action_uid", where="ended_at IS NULL"),
 )
 
 users = sa.Table(

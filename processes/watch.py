@@ -1,11 +1,9 @@
 """Tell the admins what is broken, from web processes and workers: the daemon may be down.
 
-Each watches the verdict by a thread of its own. One claims a change in the database, so that it is
-told once, and delivers its notice without the broker. A process that cannot reach the database
-tells that by itself, once.
+Each watches the verdict by a thread of its own, and delivers without the broker what the workers do
+not get. A process that cannot reach the database tells that by itself, once.
 """
 
-import json
 import socket
 import threading
 from collections.abc import Iterator, Sequence
@@ -17,11 +15,8 @@ from uuid import uuid4
 import sqlalchemy as sa
 
 from models.notices import NoticeKind, quiet_until, shown_target
-from models.store import key_values
-from models.store.notices import Notice, Owed
-from models.store.notices import installation as notices
+from models.store.notices import Notice, Origin, Owed, enqueue, findings, sendable_anywhere
 from models.store.notices.alerting import alert_targets
-from models.stored import document_in
 from models.values import format_instant
 from runtime.clock import monotonic, utc_now
 from runtime.config import Settings
@@ -29,21 +24,18 @@ from runtime.database import DATABASE_AWAY, make_engine, reading, reason_of
 from runtime.logs.events import EventLog
 from tasks.notices import deliver, hand_over
 from tasks.notices.undelivered import Undelivered
-from views.verdict import look
-from views.verdict.alarms import Alarm, Change, alarms_in, changed
+from views.verdict import Seen, look
+from views.verdict.alarms import broken, is_due, is_over
 
 logger = EventLog("minutebook.watch")
 
-# The fact that holds what is broken, and whether it was told.
-BROKEN = "broken"
 LONGEST_PAUSE_S = 60.0
 START_DATABASE = "check SCHED_DATABASE_URL, and whether the database runs"
 
 
 def start(settings: Settings) -> None:
-    """Watch in a thread of this process, if the installation has somebody to tell."""
-    if alert_targets(settings.alert):
-        threading.Thread(target=Watcher(settings).watch, name="watch", daemon=True).start()
+    """Watch in a thread of this process."""
+    threading.Thread(target=Watcher(settings).watch, name="watch", daemon=True).start()
 
 
 @dataclass
@@ -82,18 +74,9 @@ class Watcher:
         self.engine.dispose()
 
     def _look(self) -> None:
+        owed = list(self._judge()) if alert_targets(self.settings.alert) else []
         with reading(self.engine) as connection:
-            seen = look(connection, self.settings)
-            text = key_values.value(connection, BROKEN)
-            owed = notices.sendable(connection)
-        if self._is_quiet(seen.now):
-            return
-        known = alarms_in(document_in(text or "") or {})
-        after = timedelta(seconds=self.settings.alert.broken_after_s)
-        findings = seen.verdict.findings
-        change = changed(known, findings, socket.gethostname(), seen.now, after)
-        if change.alarms != known:
-            owed = [*owed, *self._claim(text, change, seen.now)]
+            owed += sendable_anywhere(connection)
         for one in owed:
             deliver(self.engine, self.settings, (one.id, one.tries + 1))
 
@@ -101,17 +84,41 @@ class Watcher:
         alert = self.settings.alert
         return quiet_until(now, alert.quiet, alert.timezone) is not None
 
-    def _claim(self, seen: str | None, change: Change, now: datetime) -> Sequence[Owed]:
-        """Store a change with its notices, and return these; none if another process was first."""
-        stored = json.dumps({key: alarm.as_json() for key, alarm in change.alarms.items()})
-        owed: list[Owed] = []
-        with self.engine.begin() as connection:
-            if not key_values.move_value(connection, BROKEN, seen, stored):
-                return []
-            for kind, alarms in _told(change):
-                its = (kind, now.isoformat(), _payload(kind, alarms))
-                owed += notices.enqueue(connection, *its, self.settings.alert)
-        return owed
+    def _judge(self) -> Iterator[Owed]:
+        """Begin and end the findings about the installation; yield notices of those that last."""
+        with reading(self.engine) as connection:
+            # Before the look: what begins meanwhile is not over.
+            known = findings.of_installation(connection)
+            seen = look(connection, self.settings)
+        if not self._is_quiet(seen.now):
+            with self.engine.begin() as connection:
+                yield from self._change(connection, known, seen)
+
+    def _change(
+        self, connection: sa.Connection, known: Sequence[Any], seen: Seen
+    ) -> Iterator[Owed]:
+        """Change the rows; of several processes, the one that changes a row tells of it."""
+        machine, now, alert = socket.gethostname(), seen.now, self.settings.alert
+        found = broken(seen.verdict.findings, machine)
+        rows = {row.id: row for row in known}
+        for id in sorted(found.keys() - rows.keys()):
+            one, since = found[id]
+            for row in findings.begin(connection, one, min(since or now, now)):
+                rows[id] = row
+        after = timedelta(seconds=alert.broken_after_s)
+        due = [id for id, row in rows.items() if is_due(row, found, now, after)]
+        over = [id for id, row in rows.items() if is_over(row, found, machine)]
+        told = [row for row in findings.end(connection, over) if row.told_at is not None]
+        changes = {
+            NoticeKind.FINDING_BEGAN: findings.mark_told(connection, due),
+            NoticeKind.FINDING_ENDED: told,
+        }
+        for kind, its in changes.items():
+            if its:
+                payload = findings.payload_of(kind, its)
+                origin = Origin(finding_id=its[0].id)
+                to = alert_targets(alert)
+                yield from enqueue(connection, origin, its[0].began_at, to, payload)
 
     def _database_away(self, error: Exception) -> None:
         self._away_since = self._away_since or monotonic()
@@ -119,12 +126,12 @@ class Watcher:
         if self._is_told_away or lasts_s <= self.settings.alert.broken_after_s:
             return
         text = f"{socket.gethostname()} cannot reach the database: {reason_of(error)}"
-        self._is_told_away = self._tell_directly(NoticeKind.BROKEN, text)
+        self._is_told_away = self._tell_directly(NoticeKind.FINDING_BEGAN, text)
 
     def _database_back(self) -> None:
         if self._is_told_away:
             text = f"{socket.gethostname()} reaches the database again"
-            self._is_told_away = not self._tell_directly(NoticeKind.MENDED, text)
+            self._is_told_away = not self._tell_directly(NoticeKind.FINDING_ENDED, text)
         self._away_since = None
 
     def _tell_directly(self, kind: NoticeKind, text: str) -> bool:
@@ -132,7 +139,8 @@ class Watcher:
         now = utc_now()
         if self._is_quiet(now):
             return False
-        payload = _payload(kind, [Alarm("database", now, text, START_DATABASE)])
+        shown = {"kind": "database", "text": text, "remedy": START_DATABASE}
+        payload = {"kind": kind, "findings": [{**shown, "since": format_instant(now)}]}
         is_sent = False
         for target in alert_targets(self.settings.alert):
             notice = Notice(uuid4(), 1, kind, target, payload, now)
@@ -149,27 +157,3 @@ class Watcher:
                     error,
                 )
         return is_sent
-
-
-def _told(change: Change) -> Iterator[tuple[NoticeKind, Sequence[Alarm]]]:
-    if change.begun:
-        yield NoticeKind.BROKEN, change.begun
-    if change.over:
-        yield NoticeKind.MENDED, change.over
-
-
-def _payload(kind: NoticeKind, alarms: Sequence[Alarm]) -> dict[str, Any]:
-    more = f" and {len(alarms) - 1:,} more" if len(alarms) > 1 else ""
-    return {
-        "kind": kind,
-        "reason": f"{alarms[0].text}{more}",
-        "findings": [
-            {
-                "kind": one.kind,
-                "since": format_instant(one.since),
-                "text": one.text,
-                "remedy": one.remedy,
-            }
-            for one in alarms
-        ],
-    }

@@ -14,7 +14,6 @@ from models.store.actions import cursors
 from models.store.tenants.closing import calendars_for
 from runtime.database import is_locked, is_of_no_row, reading, wait_briefly
 from runtime.logs.events import EventLog
-from scheduler import downtime
 from scheduler.changes.revisions import action_ref
 from scheduler.decision import MOST_SENT, Decision
 from scheduler.from_end import DecisionCache, Ends, ends_for
@@ -47,7 +46,6 @@ class Batches:
     is_outdated: Callable[[sa.Connection], bool]
     take: Callable[[Recorded], None]
     decided: int = 0
-    missed: int = 0
     set_aside: int = 0
     # Who kept rows locked that this tick waited for in vain.
     locked: str | None = None
@@ -108,11 +106,9 @@ class Batches:
             due = (connection, self.now, limit)
             rows = cursors.claim_due(*due, left_out=self.left, skip_locked=skip_locked)
             recorded, count = self._decide(connection, rows)
-            self.missed += recorded.missed
             is_last = count < limit and count == len(rows)
             if is_last:
                 self._passed_over = cursors.any_due(connection, self.now, self.left)
-                downtime.settle_notice(connection, self.missed)
         self.decided += count
         self.take(recorded)
         # A tick after a long downtime takes longer than a watchdog waits.

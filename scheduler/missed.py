@@ -1,107 +1,62 @@
-"""Record missed occurrences with their cause, and enqueue the notices about them."""
+"""Record missed occurrences with their cause, which is a finding to be told."""
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 import sqlalchemy as sa
 
 from broker.in_use import settings_in_use
-from models.action.hooks import HooksModel
-from models.store.notices import missed as notices
-from models.store.notices.missed import Episode, Missed
+from models.store.actions.downtime import Span
+from models.store.notices import findings
+from models.store.notices.findings import Found
+from models.store.notices.missed import found
 from models.store.operations import record
 from scheduler.decision import OVERTAKEN, TOO_LATE
-from scheduler.downtime import Outage, outage_at
+from scheduler.downtime import outage_at
 
-Hooks = Mapping[UUID, HooksModel | None]
 Rows = Sequence[dict[str, Any]]
 
 
-def record_missed(
-    connection: sa.Connection,
-    rows: Rows,
-    spans: Rows,
-    hooks: Hooks,
-    ran_instead: Mapping[UUID, datetime] | None = None,
-) -> int:
-    """Record missed operations and spans, and enqueue the notices; return how many are new.
-
-    `hooks` are those of the actions; `ran_instead` is the newest occurrence that is recorded to run
-    beside them.
-    """
+def record_missed(connection: sa.Connection, rows: Rows, spans: Rows) -> int:
+    """Record missed operations and spans, and find their causes; return how many are new."""
     if not rows and not spans:
         return 0
     last_at = max([*(row["occurrence_at"] for row in rows), *(one["last_at"] for one in spans)])
-    settings = settings_in_use()
-    outage = outage_at(connection, last_at, settings.scheduler.longest_gap)
-    judged = _Judged(outage, last_at)
-    rows = [row | {"reason": judged.add(row["action_uid"], _of_row(row))} for row in rows]
-    spans = [span | {"reason": judged.add(span["action_uid"], _of_span(span))} for span in spans]
-    count = record.record_missed(connection, rows, spans)
-    episodes = judged.episodes
-    # In one order, so that two daemons never deadlock.
-    for episode, missed in sorted(episodes.items(), key=lambda one: one[0].key) if count else ():
-        for uid, one in missed.items():
-            one.hooks, one.ran_instead_at = hooks.get(uid), (ran_instead or {}).get(uid)
-        notices.enqueue(connection, episode, missed, settings.alert)
-    return count
+    causes = _Causes(connection, last_at)
+    rows = [row | {"reason": causes.reason(row, "occurrence_at")} for row in rows]
+    spans = [span | {"reason": causes.reason(span, "first_at", "last_at")} for span in spans]
+    # Before what is counted for them. In one order, so that two daemons never deadlock.
+    findings.note(connection, sorted(causes.found, key=lambda one: one.about))
+    return record.record_missed(connection, rows, spans)
 
 
-# Reason, count and ends of missed occurrences of an action.
-What = tuple[str, int, datetime, datetime]
+class _Causes:
+    """Why occurrences up to `last_at` were missed.
 
-
-def _of_row(row: Mapping[str, Any]) -> What:
-    at = row["occurrence_at"]
-    return row["reason"], 1, at, at
-
-
-def _of_span(span: Mapping[str, Any]) -> What:
-    return span["reason"], span["count"], span["first_at"], span["last_at"]
-
-
-@dataclass
-class _Judged:
-    """What each action missed in each episode.
-
-    What was overtaken without an outage has none: `catch_up: latest` asks for the newest alone.
+    What was overtaken without an outage has no cause to be told: `catch_up: latest` asks for the
+    newest alone.
     """
 
-    outage: Outage | None
-    last_at: datetime
-    episodes: dict[Episode, dict[UUID, Missed]] = field(default_factory=lambda: defaultdict(dict))
-    # Actions that are alike missed the same: what is known of a reason, a count and both ends.
-    _known: dict[What, tuple[Episode | None, str]] = field(default_factory=dict)
+    def __init__(self, connection: sa.Connection, last_at: datetime) -> None:
+        longest_gap = settings_in_use().scheduler.longest_gap
+        self.outage: Span | None = outage_at(connection, last_at, longest_gap)
+        self.down = self.outage and found(self.outage.begin, self.outage.text)
+        self.day = f" | {last_at.date()}"
+        self.found: set[Found] = set()
 
-    def add(self, uid: UUID, what: What) -> str:
-        """Add what an action missed; return the reason with its cause."""
-        if what not in self._known:
-            self._known[what] = self._judge(*what)
-        episode, why = self._known[what]
-        if episode is not None:
-            _, count, first_at, last_at = what
-            of_episode = self.episodes[episode]
-            if uid not in of_episode:
-                of_episode[uid] = Missed(0, first_at, last_at)
-            of_episode[uid].add(count, first_at, last_at)
-        return why
-
-    def _judge(
-        self, reason: str, count: int, first_at: datetime, last_at: datetime
-    ) -> tuple[Episode | None, str]:
-        """Return the episode, and the reason with its cause: the outage, if it was missed in it."""
-        outage = self.outage
-        is_by_time = reason.startswith((TOO_LATE, OVERTAKEN))
-        if outage is not None and is_by_time and outage.covers(first_at, last_at):
-            is_one_overtaken = count == 1 and reason.startswith(OVERTAKEN)
-            return outage.episode, f"{reason}: {outage.text}" if is_one_overtaken else outage.text
-        if reason.startswith(OVERTAKEN):
-            return None, reason
-        return Episode(f"{self.last_at.date()} | {reason}", reason), reason
+    def reason(self, row: dict[str, Any], *ends: str) -> str:
+        """Return the reason with its cause: the outage, if all was missed in it."""
+        outage, down, reason = self.outage, self.down, str(row["reason"])
+        is_overtaken = reason.startswith(OVERTAKEN)
+        is_by_time = is_overtaken or reason.startswith(TOO_LATE)
+        if outage and down and is_by_time and outage.covers(row[ends[0]], row[ends[-1]]):
+            self.found.add(down)
+            is_one = len(ends) == 1
+            return f"{reason}: {down.text}" if is_overtaken and is_one else down.text
+        if not is_overtaken:
+            self.found.add(found(reason, reason, self.day))
+        return reason
 
 
 def reason_within(span_reason: str, reason: str) -> str:

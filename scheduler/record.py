@@ -29,7 +29,6 @@ from scheduler.decision import OVERTAKEN, Decision, Missed, MissedSpan, Occurren
 from scheduler.missed import record_missed
 
 Rows = Sequence[dict[str, Any]]
-CLOCK = Cause.SCHEDULE.value
 
 
 # A tick makes one of each kind for every due action: as frozen dataclasses they take longer.
@@ -115,7 +114,7 @@ def record(connection: sa.Connection, decided: Sequence[Decided]) -> Recorded:
     running = _running_beside(connection, decided)
     new = record_new(connection, [row for row in due if row["action_uid"] not in running])
     skipped = record_ended(connection, [*_skipped(due, running)])
-    count = _record_missed(connection, decided, missed, due)
+    count = record_missed(connection, missed, _span_rows(connection, decided))
     sent = [row for row in due if row["id"] in new]
     uids = {row["action_uid"] for row in sent}
     messages = tuple(Message(row["id"], 1, row["task"], row["queue"]) for row in sent)
@@ -141,19 +140,6 @@ def _skipped(due: Rows, running: Mapping[UUID, UUID]) -> Iterator[dict[str, Any]
         if row["action_uid"] in running:
             reason = operations.OVERLAP.format(running[row["action_uid"]])
             yield {**row, "state": OperationState.SKIPPED.value, "reason": reason}
-
-
-def _record_missed(
-    connection: sa.Connection, decided: Sequence[Decided], missed: Rows, due: Rows
-) -> int:
-    """Record what decisions miss; return how many are new. `due` are recorded beside them."""
-    spans = _span_rows(connection, decided)
-    if not missed and not spans:
-        return 0
-    hooks = {one.action.uid: one.plan.hooks for one in decided if one.plan.hooks is not None}
-    # No event runs in place of another.
-    newest = {row["action_uid"]: row["occurrence_at"] for row in due if row["cause"] == CLOCK}
-    return record_missed(connection, missed, spans, hooks, newest)
 
 
 def advance(connection: sa.Connection, decided: Sequence[Decided]) -> None:

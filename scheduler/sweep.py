@@ -14,7 +14,7 @@ from broker.sending import Sent, send_backfills, send_notices, send_reserved
 from models.operation import OperationState
 from models.sql import read_clock
 from models.store import notices as outbox
-from models.store.notices import overdue
+from models.store.notices import missed, overdue
 from models.store.operations import backfills, external_send, put_back
 from models.store.operations.reserve import reserve_sendable
 from models.store.tick_work import Repairs
@@ -88,9 +88,10 @@ class Sweeper:
         is_sendable = found.sendable or lost or released or doubtful
         if is_sendable:
             sent = _isolated(sent, dispatch_ready, engine, send)
-        if found.overdue or overtook:
-            late = _isolated(0, self._alert_overdue, engine, overtook)
-        if send and sent.error is None and (found.notices or is_sendable or late):
+        is_judged = found.overdue or overtook or found.missed
+        if is_judged:
+            late = _isolated(0, self._judge, engine, overtook)
+        if send and sent.error is None and (found.notices or is_sendable or is_judged):
             notices = _isolated(notices, dispatch_notices, engine)
         error = sent.error or notices.error
         if send and error is None and found.backfills:
@@ -107,8 +108,10 @@ class Sweeper:
         doubtful = partial(external_send.decide_doubtful, limit=BATCH, alerts=self.alerts)
         return _in_batches(engine, doubtful, IN_DOUBT)
 
-    def _alert_overdue(self, engine: sa.Engine, overtook: bool) -> int:
+    def _judge(self, engine: sa.Engine, overtook: bool) -> int:
+        """Tell what was missed; find and return how many actions are overdue."""
         with engine.begin() as connection:
+            missed.tell(connection, self.alerts)
             alerted = overdue.alert(connection, self.alerts, BATCH, overtook=overtook)
         for name, reason in alerted:
             logger.warning("action_overdue", "action {action!r} is overdue: {reason}", name, reason)

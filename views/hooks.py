@@ -36,9 +36,9 @@ def send_test(installation: Installation, action: str, target: Target) -> TriedH
     with reading(installation.engine) as connection:
         trust, now = tenants.trust_of(connection, app.id), read_clock(connection)
     _note(installation, shown)
-    told = {"kind": NoticeKind.SUCCESS, "action": action, "small_app": app.name, "reason": REASON}
-    payload = {**told, "state": "success", "test": True}
-    notice = Notice(uuid4(), 1, NoticeKind.SUCCESS, target, payload, now, app.id, trust)
+    told = {"kind": NoticeKind.RUN_ENDED, "small_app": app.name, "action": action}
+    payload = {**told, "state": "success", "reason": REASON, "test": True}
+    notice = Notice(uuid4(), 1, NoticeKind.RUN_ENDED, target, payload, now, app.id, trust)
     try:
         hand_over(notice, installation.settings)
     except Undelivered as error:

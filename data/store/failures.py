@@ -81,7 +81,7 @@ def _counted(at: sa.Column[datetime], *where: Any) -> sa.Select[Any]:
 
 def _in_spans(connection: sa.Connection, small_app_id: int, since: datetime) -> Iterator[Any]:
     where = (actions.c.small_app_id == small_app_id, missed_spans.c.recorded_at > since)
-    for span in missed.each(connection, *where):
+    for span in missed.spans_of(connection, *where):
         count = missed.count(connection, span)
         if count and span["recorded_at"] is not None:
             uid, name, at = span["action_uid"], span["action_name"], span["recorded_at"]

@@ -304,10 +304,7 @@ sa.Table(
     _count("run_number"),
     _count("failures_in_row"),
     _count("troubles_in_row"),
-    _at("first_failed_at"),
     sa.Column("checkpoint", OBJECT),
-    _at("alerted_at"),
-    _at("overdue_alerted_at"),
     _one_of("last_state", STATES),
 )
 
@@ -468,7 +465,7 @@ sa.Table(
     sa.Column("action_uid", UUID),
     sa.ForeignKeyConstraint(["action_uid"], ["actions.uid"]).ddl_if(dialect="sqlite"),
     sa.Column("operation_id", UUID),
-    sa.Column("episode_id", UUID),
+    sa.Column("finding_id", UUID),
     _text("kind"),
     sa.Column("target", OBJECT, nullable=False),
     sa.Column("payload", OBJECT, nullable=False),
@@ -478,18 +475,28 @@ sa.Table(
     _at("created_at", optional=False),
     _at("finished_at"),
     _text("error", optional=True),
-    _one_of(
-        "kind",
-        (
-            *("start", "success", "failure", "restored", "alert", "recovered", "overdue", "seen"),
-            *("missed", "broken", "mended"),
-        ),
-    ),
+    _one_of("kind", ("run_started", "run_ended", "finding_began", "finding_ended")),
     _one_of("state", ("owed", "done", "failed")),
     _partial("notices_owed", "not_before", where="state = 'owed'"),
     sa.Index("notices_of_operation", "operation_id"),
-    _partial("notices_of_episode", "episode_id", where="episode_id IS NOT NULL"),
+    _partial("notices_of_finding", "finding_id", where="finding_id IS NOT NULL"),
     sa.Index("notices_finished", "finished_at"),
+)
+
+sa.Table(
+    "findings",
+    metadata,
+    sa.Column("id", UUID, primary_key=True),
+    sa.Column("action_uid", UUID),
+    sa.ForeignKeyConstraint(["action_uid"], ["actions.uid"]).ddl_if(dialect="sqlite"),
+    _text("kind"),
+    _text("about"),
+    _text("text"),
+    _text("remedy"),
+    _at("began_at", optional=False),
+    _at("ended_at"),
+    _at("told_at"),
+    _partial("findings_open", "action_uid", where="ended_at IS NULL"),
 )
 
 sa.Table(

@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from models.notices import FindingKind
 from models.operation import UNRUN, OperationState
 from models.values import format_instant
 
@@ -20,6 +21,16 @@ class Trouble(StrEnum):
     MISSED = "action_missed"
     OVERDUE = "action_overdue"
     NEVER_RAN = "never_ran"
+
+
+REMEDIES: Mapping[str, str] = {
+    Trouble.SET_ASIDE: "correct its document and apply it again",
+    Trouble.FAILED: "see the error of its last run, then retry it",
+    FindingKind.FAILING: "see the error of its last run, then retry it",
+    Trouble.MISSED: "run it now, or backfill what was missed",
+    Trouble.OVERDUE: "see what its operation waits for",
+    Trouble.NEVER_RAN: "see why: `minutebook action explain`",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +101,11 @@ def _trouble(known: Mapping[str, Any], alert_after: int) -> Health | None:
     if known["last_state"] is None:
         return _never_ran(known)
     if known["last_state"] == OperationState.FAILED:
-        times = _times(known["failures_in_row"] or 1)
+        times = in_a_row(known["failures_in_row"] or 1)
         return Health(Trouble.FAILED, f"failed {times}", known["last_run_at"])
     failures = known["troubles_in_row"] or 0
     if failures >= alert_after:
-        sentence = f"failed or partial {_times(failures)}"
+        sentence = f"failed or partial {in_a_row(failures)}"
         return Health(Trouble.FAILED, sentence, known["last_run_at"])
     missed: datetime | None = known["missed_at"]
     if missed is not None:
@@ -119,5 +130,6 @@ def _because(known: Mapping[str, Any]) -> str:
     return f": {reason}" if reason else ""
 
 
-def _times(count: int) -> str:
+def in_a_row(count: int) -> str:
+    """Return how often something failed lately."""
     return f"{count} times in a row" if count > 1 else "at its last run"

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator
 from pydantic_core import InitErrorDetails
 
 from models.document import Document
-from models.notices import EACH, FIRST, NoticeKind, Target, targets
+from models.notices import EACH, FIRST, Moment, Target
 from models.parsing import Reading
 from models.problems import line_error, listed
 from models.references import is_reference, parse_reference
@@ -25,7 +25,6 @@ from models.values import (
 )
 
 MOST_HOOKS = 20
-MOMENTS = (NoticeKind.START, NoticeKind.SUCCESS, NoticeKind.FAILURE)
 BY_REFERENCE = 'write "env:NAME" or "file:/absolute/path", and store the URL there'
 
 
@@ -126,11 +125,11 @@ Hooks = Annotated[tuple[Annotated[HookModel, BeforeValidator(_hook)], ...], Befo
 def _moments(value: object) -> Sequence[object]:
     moments = parse_list(value)
     if not moments:
-        raise ValueError(f"is empty; write one or more of {listed(MOMENTS)}")
+        raise ValueError(f"is empty; write one or more of {listed(Moment)}")
     return moments
 
 
-Moment = Annotated[str, BeforeValidator(one_of(*MOMENTS))]
+PingMoment = Annotated[str, BeforeValidator(one_of(*Moment))]
 
 
 class PingModel(Document):
@@ -143,7 +142,7 @@ class PingModel(Document):
 
     url: Annotated[str, BeforeValidator(_webhook)]
     method: Annotated[Literal["GET", "POST"], BeforeValidator(one_of("GET", "POST"))] = "GET"
-    at: Annotated[tuple[Moment, ...], BeforeValidator(_moments)] = (NoticeKind.SUCCESS,)
+    at: Annotated[tuple[PingMoment, ...], BeforeValidator(_moments)] = (Moment.SUCCESS,)
 
     @classmethod
     def written(cls, value: object, /) -> str:
@@ -201,12 +200,34 @@ class HooksModel(Document):
             if isinstance(hook, Mapping) and hook.get("when") == FIRST
         ]
 
-    def pinged(self, moment: str) -> tuple[Target, ...]:
-        """Return the targets of the pings at that moment, each once."""
-        return tuple(dict.fromkeys(one.target for one in self.ping if moment in one.at))
+    def at(self, moment: Moment | None) -> tuple[Target, ...]:
+        """Return the targets that hear of each run at that moment, each once."""
+        called = {Moment.SUCCESS: self.on_success, Moment.FAILURE: self.on_failure}
+        its = () if moment is None else called.get(moment, ())
+        told = [one.target for one in its if one.when == EACH]
+        pinged = [one.target for one in self.ping if moment in one.at]
+        return tuple(dict.fromkeys((*told, *pinged)))
+
+    @property
+    def of_first_failures(self) -> tuple[Target, ...]:
+        """The targets that hear of the first failure in a row, and of the recovery."""
+        return tuple(dict.fromkeys(one.target for one in self.on_failure if one.when == FIRST))
+
+    @property
+    def of_findings(self) -> tuple[Target, ...]:
+        """The targets of alerts, and of what is overdue."""
+        return tuple(dict.fromkeys(one.target for one in self.on_failure if one.when == EACH))
+
+    @property
+    def of_missed(self) -> tuple[Target, ...]:
+        """The targets of what was missed."""
+        if self.on_missed is None:
+            return self.of_findings
+        return tuple(dict.fromkeys(one.target for one in self.on_missed))
 
     @property
     def targets(self) -> tuple[Target, ...]:
         """The targets of all its notices, each once."""
-        told = targets((*self.on_success, *self.on_failure, *(self.on_missed or ())))
-        return (*told, *dict.fromkeys(one.target for one in self.ping))
+        hooks = (*self.on_success, *self.on_failure, *(self.on_missed or ()))
+        told = [one.target for one in hooks]
+        return tuple(dict.fromkeys((*told, *(one.target for one in self.ping))))

@@ -64,7 +64,7 @@ def wind_back(connection: sa.Connection, now: datetime, uids: Sequence[UUID]) ->
             in_many(connection, missed_spans.c.action_uid, uids), missed_spans.c.last_at > now
         )
     )
-    missed_notices.withdraw_after(connection, now)
+    missed_notices.tell_again(connection)
     _change_back(connection, now, uids)
     moved = sa.update(action_cursor).where(in_many(connection, action_cursor.c.action_uid, uids))
     values = {"watermark": now, "next_occurrence_at": _due_from(sa.literal(now, UTCDateTime()))}

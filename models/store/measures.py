@@ -10,6 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from models.notices import FindingKind
 from models.operation import OUTCOMES
 from models.sql import database_now
 from models.store.conditions import (
@@ -19,14 +20,13 @@ from models.store.conditions import (
     IS_RUNNING,
     IS_UNSTARTED,
     NOT_DELETED,
-    state_of,
 )
 from models.tables import (
     action_cursor,
-    action_state,
     actions,
     deliveries,
     domains,
+    findings,
     missed_spans,
     notices,
     operations,
@@ -143,7 +143,7 @@ def slow() -> dict[str, Query]:
         else_="paused",
     ).label("kind")
     by_kind = sa.select(actions.c.small_app_id, kind, _COUNT).where(NOT_DELETED)
-    alerts = {"failing": action_state.c.alerted_at, "overdue": action_state.c.overdue_alerted_at}
+    alerts = {"failing": FindingKind.FAILED, "overdue": FindingKind.OVERDUE}
     return {
         "actions": by_kind.group_by(actions.c.small_app_id, kind),
         "alerts_open": sa.union_all(*(_alerts(*one) for one in alerts.items())),
@@ -157,11 +157,13 @@ def _by_app(table: sa.Table, stands: sa.ColumnElement[bool]) -> sa.Select[Any]:
     return sa.select(app, _COUNT).where(stands).group_by(app)
 
 
-def _alerts(reason: str, since: sa.Column[Any]) -> sa.Select[Any]:
+def _alerts(reason: str, of: FindingKind) -> sa.Select[Any]:
     app = actions.c.small_app_id
-    query = sa.select(app, sa.literal(reason), _COUNT).where(since.is_not(None), NOT_DELETED)
-    its_state = state_of(actions.c.uid)
-    return query.select_from(action_state.join(actions, its_state)).group_by(app)
+    query = sa.select(app, sa.literal(reason), _COUNT).join(
+        findings, findings.c.action_uid == actions.c.uid
+    )
+    is_open = (findings.c.kind == of, findings.c.ended_at.is_(None))
+    return query.where(*is_open, NOT_DELETED).group_by(app)
 
 
 def _oldest(at: sa.Column[Any]) -> sa.Select[Any]:

@@ -20,6 +20,7 @@ from models.tables import (
     backfills,
     deliveries,
     events,
+    findings,
     missed_spans,
     notices,
     operation_logs,
@@ -189,6 +190,12 @@ def prune_notices(connection: sa.Connection, small_app_id: int, age: timedelta, 
     its = (notices.c.small_app_id == small_app_id) | of_nobody
     old = sa.select(notices.c.id).where(its, notices.c.finished_at < database_now(-age))
     return _delete(connection, old.limit(limit))
+
+
+def prune_findings(connection: sa.Connection, age: timedelta, limit: int) -> int:
+    """Delete findings of the whole installation that ended more than `age` ago."""
+    old = sa.select(findings.c.id).where(findings.c.ended_at < database_now(-age)).limit(limit)
+    return _delete(connection, old)
 
 
 def prune_ticks(connection: sa.Connection, age: timedelta, limit: int) -> int:

@@ -18,6 +18,7 @@ from models.store.conditions import (
     NEVER_STARTED,
 )
 from models.store.key_values import KERNEL, LAST_NOW, TZ_RELEASE, WINDING_BACK, value_query
+from models.store.notices.missed import IS_TO_BE_TOLD
 from models.store.operations import reserve
 from models.store.operations.external_send import IN_DOUBT
 from models.store.operations.put_back import STRANDED
@@ -33,6 +34,7 @@ class Repairs(NamedTuple):
     overdue: bool
     notices: bool
     backfills: bool
+    missed: bool
     stranded: bool = False
     doubtful: bool = False
     sendable: bool = False
@@ -101,6 +103,7 @@ def _looking() -> sa.Select[Any]:
         _first(operations.c.recorded_at, NEVER_STARTED) < database_now(late_s),
         _first(notices.c.not_before, IS_OWED) <= database_now(),
         _first(backfills.c.not_before, IS_ACTIVE_BACKFILL) <= database_now(),
+        sa.exists().where(IS_TO_BE_TOLD),
     ]
     return sa.select(*asked, *repairs)
 

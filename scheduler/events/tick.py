@@ -16,7 +16,6 @@ from models.store.people import events
 from models.stored import instant_in
 from runtime.database import is_of_no_row, reading, unhurried
 from runtime.logs.events import EventLog
-from scheduler import downtime
 from scheduler.events import Watched, decided_by_events, watched_of
 from scheduler.quarantine import quarantine
 from scheduler.record import ActionRef, Decided, Recorded, State, record
@@ -111,7 +110,6 @@ class EventTick:
                 # Another daemon was first, and recorded the late occurrences.
                 return
             missed = record(connection, list(self.late.values()))
-            downtime.settle_notice(connection, missed.missed)
         self.take(missed)
 
     def _holds(self, connection: sa.Connection, changed: Collection[ActionRef]) -> bool:
@@ -187,8 +185,8 @@ def _parted(decided: Sequence[Decided]) -> Iterator[Decided]:
 
 def withdraw_what_lies_ahead(connection: sa.Connection, now: datetime) -> None:
     """Withdraw what a clock that was ahead recorded as missed, to decide it again from `now` on."""
-    missed_notices.withdraw_after(connection, now)
     first_at = events.withdraw_missed(connection, now)
+    missed_notices.tell_again(connection)
     seen = key_values.instant_value(connection, key_values.EVENTS_DECIDED)
     until = min(at for at in (seen, first_at, now) if at is not None)
     if seen is not None:

@@ -1,7 +1,6 @@
 """Deliver a notice: one worker makes one try, then finishes, postpones or abandons the notice."""
 
 import os
-from dataclasses import replace
 from urllib.parse import quote
 from uuid import UUID
 
@@ -12,10 +11,10 @@ from broker.in_use import settings_in_use
 from minutebook.error_text import text_of
 from models.carriers import DELIVER_NOTICE
 from models.errors import Refused
-from models.notices import PINGS, shown_target
+from models.notices import PINGS, NoticeKind, shown_target
 from models.store import notices
 from models.store.notices import Notice
-from models.store.notices.alerting import is_of_installation
+from models.store.notices.alerting import alert_targets
 from models.store.tenants import ceilings
 from models.store.tenants.ceilings import Ceiling
 from runtime.config import Settings
@@ -45,26 +44,26 @@ def deliver(engine: sa.Engine, settings: Settings, message: tuple[UUID, int]) ->
     notice = persist(engine, lambda c: notices.begin(c, *message))
     if notice is None:
         return "taken"
-    where = f"{notice.kind} to {shown_target(notice.target)}"
     try:
         _check_ceiling(engine, settings, notice)
         hand_over(notice, settings)
     except Undelivered as error:
         return _not_delivered(engine, notice, error)
     except Exception as error:  # no notice may end the worker's task
-        logger.exception("notice_error", "notice {notice}: {target}", notice.id, where)
+        logger.exception("notice_error", "notice {notice}: {target}", notice.id, _where(notice))
         unexpected = Undelivered(text_of(error), permanent=False)
         return _not_delivered(engine, notice, unexpected)
     persist(engine, lambda c: notices.finish(c, notice))
-    logger.info("notice_delivered", "notice {notice}: {target} delivered", notice.id, where)
+    logger.info(
+        "notice_delivered", "notice {notice}: {target} delivered", notice.id, _where(notice)
+    )
     return "done"
 
 
 def _check_ceiling(engine: sa.Engine, settings: Settings, notice: Notice) -> None:
     """Raise Undelivered if the mail of a restricted small app would exceed its ceiling."""
     app = notice.small_app_id
-    is_own = is_of_installation(notice.kind, notice.target, settings.alert)
-    if notice.target.kind != "mail" or app is None or is_own:
+    if notice.target.kind != "mail" or app is None or _is_own(notice, settings):
         return
     try:
         persist(engine, lambda c: ceilings.left(c, app, Ceiling.MAILS, settings.limits))
@@ -75,7 +74,7 @@ def _check_ceiling(engine: sa.Engine, settings: Settings, notice: Notice) -> Non
 def _not_delivered(engine: sa.Engine, notice: Notice, error: Undelivered) -> str:
     text = str(error)
     is_last = error.permanent or notice.tries >= MAX_TRIES
-    where = f"{notice.kind} to {shown_target(notice.target)}"
+    where = _where(notice)
     if is_last:
         logger.error(
             "notice_failed", "notice {notice}: {target} failed: {error}", notice.id, where, text
@@ -93,10 +92,23 @@ def _not_delivered(engine: sa.Engine, notice: Notice, error: Undelivered) -> str
     return "put off"
 
 
+def _where(notice: Notice) -> str:
+    return f"{notice.kind} to {shown_target(notice.target)}"
+
+
+def _is_own(notice: Notice, settings: Settings) -> bool:
+    """Return whether the installation itself sends the notice.
+
+    A hook of a small app may name the same target: it goes where the app may.
+    """
+    is_finding = notice.kind in {NoticeKind.FINDING_BEGAN, NoticeKind.FINDING_ENDED}
+    return is_finding and notice.target in alert_targets(settings.alert)
+
+
 def hand_over(notice: Notice, settings: Settings) -> None:
     """Send a notice once, to its target. Raises Undelivered."""
-    is_own = is_of_installation(notice.kind, notice.target, settings.alert)
-    notice = replace(notice, payload=notice.payload | link_of(notice, settings.web.public_url))
+    is_own = _is_own(notice, settings)
+    notice.payload.update(link_of(notice, settings.web.public_url))
     if notice.target.kind == "notify":
         from tasks.notices.channel import notify
 
@@ -120,9 +132,7 @@ def hand_over(notice: Notice, settings: Settings) -> None:
 def _mail(notice: Notice, settings: Settings) -> None:
     """Send a notice as a mail. Raises Undelivered."""
     try:
-        message = build_message(
-            content_of(notice.kind, notice.payload), _envelope(notice, settings)
-        )
+        message = build_message(content_of(notice.payload), _envelope(notice, settings))
         with open_transport(settings) as transport:
             transport.send(message)
     except (MailRefused, MailServerFailed) as error:

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from models.notices import NoticeKind
+from models.notices import FindingKind, NoticeKind
 from models.store.notices import Notice
 from runtime.config import Settings
 from runtime.egress.request import without
@@ -22,16 +22,6 @@ from tasks.bounded.watch import Watch
 from tasks.notices.text import content_of
 from tasks.notices.undelivered import Undelivered
 
-GOOD = frozenset(
-    {
-        NoticeKind.SUCCESS,
-        NoticeKind.RESTORED,
-        NoticeKind.RECOVERED,
-        NoticeKind.SEEN,
-        NoticeKind.MENDED,
-    }
-)
-_OF_OVERDUE = frozenset({NoticeKind.OVERDUE, NoticeKind.SEEN})
 # The parameter by which a service keeps incidents apart, and closes one when all is well.
 _INCIDENTS = {"pagerduty": "dedup", "opsgenie": "alias"}
 _LONGEST_WHY = 300
@@ -57,15 +47,17 @@ def notify(notice: Notice, settings: Settings, *, is_own: bool) -> None:
     name = notice.target.to
     if not is_own and not notice.trust.is_trusted:
         raise Undelivered(f"{name} {notice.trust.why_not()}", permanent=True)
-    send(name, message_of(notice.kind, notice.payload), settings)
+    send(name, message_of(notice.payload), settings)
 
 
-def message_of(kind: NoticeKind, told: Mapping[str, Any]) -> Message:
+def message_of(told: Mapping[str, Any]) -> Message:
     """Return what a channel shows of a notice."""
-    content = content_of(kind, told)
+    content = content_of(told)
     about = str(told.get("action_uid") or "installation")
-    suffix = "-overdue" if kind in _OF_OVERDUE else ""
-    return Message(content.subject, content.text, f"minutebook-{about}{suffix}", kind in GOOD)
+    is_overdue = any(one["kind"] == FindingKind.OVERDUE for one in told.get("findings", ()))
+    suffix = "-overdue" if is_overdue else ""
+    is_well = told["kind"] == NoticeKind.FINDING_ENDED or told.get("state") == "success"
+    return Message(content.subject, content.text, f"minutebook-{about}{suffix}", is_well)
 
 
 def send(name: str, message: Message, settings: Settings) -> None:

@@ -133,7 +133,7 @@ def test_a_queue_without_a_worker_is_told_by_mail_and_again_when_one_is_there(
     until(lambda: len(list(mails.glob("*.eml"))) == 2, "a mail that it ran again")
 
     (second,) = set(mails.glob("*.eml")) - {first}
-    assert "[minutebook] no longer overdue: month end" in second.read_text()
+    assert "[minutebook] over: month end: overdue" in second.read_text()
     assert daemon.is_alive
 
 
@@ -189,6 +189,6 @@ def test_more_than_ten_actions_are_mailed_to_the_admins_in_one_notice(
 
     (mail,) = (installation.home / "mail").glob("*.eml")
     text = mail.read_text()
-    assert "[minutebook] MISSED: 12 actions: " in text
+    assert "[minutebook] ALERT: 12 actions missed 60 occurrences: " in text
     assert "no daemon ticked from " in text
     assert all(daemon.is_alive for daemon in daemons)

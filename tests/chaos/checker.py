@@ -233,7 +233,7 @@ def what_had_failed_ends_failed_or_better(history: History) -> Iterator[str]:
 
 def a_failure_has_its_notice(history: History) -> Iterator[str]:
     noticed = {
-        row["operation_id"] for row in history.facts.tables["notices"] if row["kind"] == "failure"
+        row["operation_id"] for row in history.facts.tables["notices"] if row["kind"] == "run_ended"
     }
     for id, row in history.operations.items():
         hooks = history.document(row).get("hooks") or {}

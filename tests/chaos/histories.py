@@ -78,7 +78,7 @@ def kept() -> Facts:
             {"action_uid": UID, "revision": 1, "first_at": minute(1), "last_at": minute(3),
              "reason": "no daemon ticked"},
         ],
-        "notices": [{"operation_id": id_of(minute(5)), "kind": "failure"}],
+        "notices": [{"operation_id": id_of(minute(5)), "kind": "run_ended"}],
         "ticks": [{"now": minute(0)}, *({"now": minute(5) + n * SECOND} for n in range(0, 181, 5))],
     }  # fmt: skip
     log = [

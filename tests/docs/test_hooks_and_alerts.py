@@ -16,7 +16,7 @@ from tests.docs.pages import text_of
 TEXT = text_of("how-to/hooks-and-alerts")
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 URL = "https://example.com/hooks"
-BODY = '{"kind":"failure","error":"…"}'.encode()
+BODY = '{"kind":"run_ended","error":"…"}'.encode()
 
 
 @pytest.fixture

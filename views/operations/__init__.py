@@ -112,7 +112,7 @@ class Notice(View):
     """A notice that an operation caused."""
 
     id: UUID = Field(description="Id of the notice.")
-    kind: str = Field(description="`success`, `failure`, `alert`, `missed` and so on.")
+    kind: str = Field(description="`run_started`, `run_ended`, `finding_began` or `finding_ended`.")
     state: str = Field(description="`owed`, `done` or `failed`.")
     tries: int = Field(description="How often it was tried.")
     created_at: Instant = Field(description="When it was decided.")

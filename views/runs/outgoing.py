@@ -8,7 +8,8 @@ from pydantic import Field
 from minutebook.steps import Recipient
 from models.action.document import ScheduledActionModel
 from models.action.hooks import HooksModel
-from models.notices import PINGS, NoticeKind, Target, shown_target, targets_of
+from models.notices import PINGS, Moment, Target, shown_target
+from models.store.notices.alerting import NO_HOOKS
 from models.store.tenants.readers import Readers
 from models.values import flag_of
 from views.view import View
@@ -42,15 +43,16 @@ def outgoing_of(
 ) -> tuple[Outgoing, ...]:
     """Return all that a run may send; `alerts` and `alert_after` are the installation's."""
     after = alert_after if hooks is None or hooks.alert_after is None else hooks.alert_after
-    notices = {
-        NoticeKind.START: ("ping", "when it starts"),
-        NoticeKind.SUCCESS: ("on_success", "if it succeeds"),
-        NoticeKind.FAILURE: ("on_failure", "if it fails or is partial"),
-        NoticeKind.ALERT: ("alert", f"after {after} failures in a row, and on recovery"),
+    own = hooks or NO_HOOKS
+    told = {
+        "on_success": (own.at(Moment.SUCCESS), "if it succeeds"),
+        "on_failure": (own.at(Moment.FAILURE), "if it fails or is partial"),
     }
-    found = list(_of_steps(run))
-    for kind, (source, when) in notices.items():
-        found += _notices(targets_of(kind, hooks, alerts), source, when)
+    found = [*_of_steps(run), *_notices(own.at(Moment.START), "ping", "when it starts")]
+    for source, (targets, when) in told.items():
+        found += _notices(targets, source, when)
+    alerted = tuple(dict.fromkeys((*own.of_findings, *alerts)))
+    found += _notices(alerted, "alert", f"after {after} failures in a row, and on recovery")
     return tuple(found)
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from pydantic import Field
 
-from models.action.health import Trouble
+from models.action.health import REMEDIES, Trouble
 from models.problems import listed
 from models.store import installation_facts, overview, tenants, workers
 from models.store.actions.status import health_in, perhaps_unhealthy
@@ -43,15 +43,6 @@ WORDS: Mapping[Kind, str] = {
     Kind.ACTION_OVERDUE: "overdue",
     Kind.NEVER_RAN: "never ran",
 }
-REMEDIES: Mapping[Trouble, str] = {
-    Trouble.SET_ASIDE: "correct its document and apply it again",
-    Trouble.FAILED: "see the error of its last run, then retry it",
-    Trouble.MISSED: "run it now, or backfill what was missed",
-    Trouble.OVERDUE: "see what its operation waits for",
-    Trouble.NEVER_RAN: "see why: `minutebook action explain`",
-}
-
-
 # A quarantined action does nothing until somebody mends it.
 _SEVERITIES = {Trouble.SET_ASIDE: Severity.BROKEN}
 

@@ -1,7 +1,6 @@
 """The last downtime, and the outcomes of its occurrences."""
 
-from collections import Counter
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,53 +11,39 @@ import sqlalchemy as sa
 from models.operation import Cause, OperationState
 from models.store import key_values
 from models.store.actions import missed
+from models.store.actions.missed import Missed
 from models.stored import instant_in
 from models.tables import actions, missed_spans, operations, small_apps
 from models.values import format_instant
+from models.values.durations import lasting
 
 MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A downtime (since, until]; its outcomes were recorded at or after `recorded_from`."""
+    """A downtime (since, until], in which no daemon ticked.
+
+    Its outcomes were recorded at or after `recorded_from`.
+    """
 
     since: datetime
     until: datetime
     recorded_from: datetime
 
+    def covers(self, first_at: datetime, last_at: datetime) -> bool:
+        """Return whether occurrences between these instants were due in it."""
+        return self.since < first_at and last_at <= self.until
 
-@dataclass(frozen=True, slots=True)
-class Outcomes:
-    """The number of operations of occurrences, and of missed occurrences by action."""
+    @property
+    def begin(self) -> str:
+        """The beginning of its text, which is the same as long as it lasts."""
+        return f"no daemon ticked from {format_instant(self.since)}"
 
-    sent: int
-    missed: Counter[UUID]
-
-
-def outcomes(connection: sa.Connection, span: Span) -> Outcomes:
-    """Return the outcomes of a span's occurrences.
-
-    A missed span that began before it, as after a daemon that stopped before it had caught up,
-    counts from its start on.
-    """
-    its = _operations_of(span)
-    was_missed = operations.c.state == OperationState.MISSED
-    sent = connection.execute(sa.select(sa.func.count()).where(*its, sa.not_(was_missed)))
-    # With an offset, SQLite finds them by recorded_at, not by the action that they are counted by.
-    each = sa.select(operations.c.action_uid).where(*its, was_missed).offset(0).subquery()
-    by_action = sa.select(each.c.action_uid, sa.func.count()).group_by(each.c.action_uid)
-    singly = connection.execute(by_action)
-    missed_ones: Counter[UUID] = Counter({row[0]: row[1] for row in singly})
-    for one in missed.each(connection, *_spans_of(span)):
-        missed_ones[one["action_uid"]] += missed.count(connection, one, span.since)
-    return Outcomes(sent.scalar_one(), missed_ones)
-
-
-def names_of(connection: sa.Connection, uids: Collection[UUID]) -> dict[UUID, str]:
-    """Return the names of actions, deleted ones included."""
-    query = sa.select(actions.c.uid, actions.c.name).where(actions.c.uid.in_(uids))
-    return {row.uid: row.name for row in connection.execute(query)}
+    @property
+    def text(self) -> str:
+        """It as the cause of what was missed."""
+        return f"{self.begin} to {format_instant(self.until)} ({lasting(self.until - self.since)})"
 
 
 def last_downtime(
@@ -71,19 +56,28 @@ def last_downtime(
     span = stored_span(connection)
     if span is None or (ended_after is not None and span.until <= ended_after):
         return None
-    found = outcomes(connection, span)
-    most = sorted(found.missed.items(), key=lambda one: (-one[1], one[0]))[:MOST_NAMED]
-    names = names_of(connection, [uid for uid, _ in most])
-    missed = found.missed.total()
+    its, of_spans = _operations_of(span), _spans_of(span)
+    was_sent = sa.select(sa.func.count()).where(*its, operations.c.state != OperationState.MISSED)
+    sent: int = connection.execute(was_sent).scalar_one()
+    found = missed.by_action(connection, its, of_spans, span.since)
+    count = sum(one.times for one in found.values())
     return {
         "since": format_instant(span.since),
         "until": format_instant(span.until),
-        "occurrences": found.sent + missed,
-        "sent": found.sent,
-        "missed": missed,
-        "actions": sum(count > 0 for count in found.missed.values()),
-        "most_missed": [{"name": names[uid], "missed": count} for uid, count in most if count],
+        "occurrences": sent + count,
+        "sent": sent,
+        "missed": count,
+        "actions": len(found),
+        "most_missed": most_missed(connection, found),
     }
+
+
+def most_missed(connection: sa.Connection, found: Mapping[UUID, Missed]) -> list[dict[str, object]]:
+    """Return names and counts of the actions that missed most, deleted ones included."""
+    most = sorted(found, key=lambda uid: (-found[uid].times, uid))[:MOST_NAMED]
+    query = sa.select(actions.c.uid, actions.c.name).where(actions.c.uid.in_(most))
+    names = {row.uid: row.name for row in connection.execute(query)}
+    return [{"name": names.get(uid), "missed": found[uid].times} for uid in most]
 
 
 def stored_span(connection: sa.Connection) -> Span | None:

@@ -12,13 +12,14 @@ count also stands in for a plan that cannot be read.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.bulk_sql import given
 from models.fingerprint import operation_id
-from models.sql import in_many
+from models.operation import OperationState
 from models.store.conditions import NOT_DELETED
 from models.tables import actions, missed_spans, operations, revisions
 
@@ -57,7 +58,7 @@ def spans(
     return connection.execute(ordered).mappings().all()
 
 
-def each(connection: sa.Connection, *where: sa.ColumnElement[bool]) -> Iterator[sa.RowMapping]:
+def spans_of(connection: sa.Connection, *where: sa.ColumnElement[bool]) -> Iterator[sa.RowMapping]:
     """Yield missed spans, in no order, in the form that `count` takes."""
     options = {"yield_per": IN_MEMORY}
     yield from connection.execute(query(*where), execution_options=options).mappings()
@@ -107,44 +108,63 @@ def recorded_in(
 ) -> list[dict[UUID, datetime]]:
     """Return each span's operations by id, with their occurrences.
 
-    They exist only after a clock went back, or if a backfill ran. The statements read at most a
-    few times as many: a span of months may stand beside thousands of spans of an hour.
+    They exist only after a clock went back, or if a backfill ran.
     """
-    found: list[dict[UUID, datetime]] = [{} for _ in spans]
-    for numbers in _neighbours(spans):
-        of_action = _recorded_around(connection, [spans[number] for number in numbers])
-        for number in numbers:
-            first, last = spans[number]["first_at"], spans[number]["last_at"]
-            those = of_action.get(spans[number]["action_uid"], ())
-            found[number] = {id: at for id, at in those if first <= at <= last}
-    return found
+    found: dict[tuple[Any, ...], dict[UUID, datetime]] = defaultdict(dict)
+    if spans:
+        asked = [{name: span[name] for name in _ENDS} for span in spans]
+        for id, at, *ends in connection.execute(_RECORDED_IN, {"given": asked}):
+            found[tuple(ends)][id] = at
+    return [found[tuple(span[name] for name in _ENDS)] for span in spans]
 
 
-def _neighbours(spans: Sequence[Mapping[Any, Any]]) -> Iterable[list[int]]:
-    """Return the numbers of spans in groups: each covers at most four times its shortest span."""
-    groups: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for number, span in enumerate(spans):
-        first, length = span["first_at"], span["last_at"] - span["first_at"]
-        bits = int(length.total_seconds()).bit_length()
-        groups[bits, int(first.timestamp()) >> bits].append(number)
-    return groups.values()
+_ENDS = ("action_uid", "first_at", "last_at")
+_given = given(missed_spans, *_ENDS)
+_RECORDED_IN = sa.select(operations.c.id, operations.c.occurrence_at, *_given.c).join(
+    _given,
+    sa.and_(
+        operations.c.action_uid == _given.c.action_uid,
+        operations.c.occurrence_at.between(_given.c.first_at, _given.c.last_at),
+    ),
+)
 
 
-def _recorded_around(
-    connection: sa.Connection, spans: Sequence[Mapping[Any, Any]]
-) -> dict[UUID, list[tuple[UUID, datetime]]]:
-    """Return the operations of these spans' actions, from the first to the last instant of all."""
-    uids = {span["action_uid"] for span in spans}
-    query = sa.select(operations.c.action_uid, operations.c.id, operations.c.occurrence_at).where(
-        in_many(connection, operations.c.action_uid, list(uids)),
-        operations.c.occurrence_at >= min(span["first_at"] for span in spans),
-        operations.c.occurrence_at <= max(span["last_at"] for span in spans),
-    )
-    found = defaultdict(list)
-    for uid, id, at in connection.execute(query):
-        if at is not None:
-            found[uid].append((id, at))
-    return found
+class Missed(NamedTuple):
+    """How many occurrences were missed, the first and the last."""
+
+    times: int
+    first_at: datetime
+    last_at: datetime
+
+
+def total(parts: Iterable[Missed]) -> Missed:
+    """Return several as one."""
+    counts, firsts, lasts = zip(*parts, strict=True)
+    return Missed(sum(counts), min(firsts), max(lasts))
+
+
+def by_action(
+    connection: sa.Connection,
+    of_operations: Sequence[sa.ColumnElement[bool]],
+    of_spans: Sequence[sa.ColumnElement[bool]],
+    since: datetime | None = None,
+) -> dict[UUID, Missed]:
+    """Return what each action missed, by these conditions of its operations and of its spans.
+
+    Of a span, only what lies after `since` counts.
+    """
+    its, was_missed = operations.c, operations.c.state == OperationState.MISSED
+    # With an offset, SQLite finds them by recorded_at, not by the action that they are counted by.
+    each = sa.select(its.action_uid, its.occurrence_at).where(was_missed, *of_operations).offset(0)
+    at = each.subquery().c
+    ends = (sa.func.min(at.occurrence_at), sa.func.max(at.occurrence_at))
+    singly = sa.select(at.action_uid, sa.func.count(), *ends).group_by(at.action_uid)
+    parts = {uid: [Missed(*one)] for uid, *one in connection.execute(singly)}
+    for span in spans_of(connection, *of_spans):
+        one = Missed(count(connection, span, since), span["first_at"], span["last_at"])
+        if one.times:
+            parts.setdefault(span["action_uid"], []).append(one)
+    return {uid: total(its_parts) for uid, its_parts in parts.items()}
 
 
 def due_among(plan: "Plan", uid: UUID, recorded: Mapping[UUID, datetime]) -> int:

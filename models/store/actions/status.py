@@ -9,11 +9,12 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.action.health import RETRY, Health, health_of
+from models.notices import FindingKind
 from models.operation import TROUBLED, UNRUN, UNSTARTED, OperationState
 from models.sql import database_now, dicts, in_literals
 from models.store.conditions import IS_EXPECTED, NOT_DELETED, state_of
 from models.store.scope import WHOLE_INSTALLATION, Scope
-from models.tables import action_cursor, action_state, actions, operations
+from models.tables import action_cursor, action_state, actions, findings, operations
 
 if TYPE_CHECKING:
     from models.action.plan import Broken, Plan
@@ -32,6 +33,9 @@ _OF_STATE = (
 # The condition of operations_unrun: it was due and never ran.
 _IS_UNRUN = in_literals(operations.c.state, UNRUN)
 _WHY = sa.func.coalesce(operations.c.error, operations.c.reason)
+_OVERDUE = sa.select(findings.c.action_uid).where(
+    findings.c.ended_at.is_(None), findings.c.kind == FindingKind.OVERDUE
+)
 # No rule of the clock names another instant, and no event makes it due.
 _IS_OVER = (action_cursor.c.next_occurrence_at.is_(None), actions.c.event.is_(None))
 
@@ -46,7 +50,7 @@ def listing(overdue: timedelta, *, has_documents: bool = True) -> sa.Select[Any]
     its_own = operations.c.action_uid == actions.c.uid
     is_late = operations.c.recorded_at < database_now(-overdue)
     # If each operation replaces the one before, none grows old.
-    late = _expected().where(its_own, is_late | action_state.c.overdue_alerted_at.is_not(None))
+    late = _expected().where(its_own, is_late | actions.c.uid.in_(_OVERDUE))
     return (
         sa.select(
             *(one for one in _STORED if has_documents or one is not actions.c.document),
@@ -107,11 +111,12 @@ def may_be_unhealthy(overdue: timedelta) -> sa.ColumnElement[bool]:
     One set of candidates, each part by an index: a condition for each action would read them all.
     """
     state, uid = action_state.c, operations.c.action_uid
-    has_trouble = (state.last_state != "success") | state.overdue_alerted_at.is_not(None)
+    has_trouble = state.last_state != "success"
     late = _expected().where(operations.c.recorded_at < database_now(-overdue))
     candidates = (
         sa.select(actions.c.uid).where(actions.c.set_aside.is_not(None)),
         sa.select(state.action_uid).where(state.subject == "", has_trouble),
+        _OVERDUE,
         _never_ran(),
         _is_over(),
         late.with_only_columns(uid),

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.notices import KINDS, NoticeKind, Target, backoff, notice_id
+from models.notices import NoticeKind, Target, backoff, notice_id
 from models.sql import database_now, in_unindexed, insert_ignoring
 from models.store.conditions import IS_OWED
 from models.store.operations import RESERVED_FOR
@@ -23,7 +23,9 @@ from models.trust import TRUSTED, Trust
 TRY_FOR = timedelta(minutes=5)
 SENT_FOR = timedelta(minutes=5)
 LONGEST_WAIT = timedelta(days=1)
-UNREADABLE = "its target cannot be read"
+# A tick sends each minute what is owed, unless the broker is down, or the daemon.
+LEFT_FOR = timedelta(minutes=2)
+OVER = "over before it could be delivered"
 _TRUST = (
     sa.select(small_apps.c.trust)
     .where(small_apps.c.id == notices.c.small_app_id)
@@ -55,57 +57,49 @@ class Notice:
     small_app_id: int | None = None
     trust: Trust = TRUSTED
 
-    @property
-    def operation_id(self) -> UUID | None:
-        """The operation that it is about, if any."""
-        text = self.payload.get("operation_id")
-        return UUID(text) if isinstance(text, str) else None
-
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a notice is about, and the earliest instant to send it.
+    """What a notice is about, and the earliest instant to send it; None for at once.
 
     A notice to the admins about the installation has neither a small app nor an action.
     """
 
-    small_app_id: int | None
-    action_uid: UUID | None
-    # `about` is the operation, the action or the episode; `end` distinguishes its ends.
-    about: UUID
-    end: str
+    small_app_id: int | None = None
+    action_uid: UUID | None = None
     operation_id: UUID | None = None
+    finding_id: UUID | None = None
     not_before: datetime | None = None
-    # What was missed for one cause: models/store/notices/missed.py.
-    episode_id: UUID | None = None
 
 
 def enqueue(
     connection: sa.Connection,
     origin: Origin,
-    kind: NoticeKind,
+    end: object,
     targets: Collection[Target],
     payload: dict[str, Any],
 ) -> list[Owed]:
-    """Enqueue a notice for each target; return those to send now, reserved for the caller.
+    """Enqueue a notice of the payload's kind for each target; return those to send now, reserved.
 
-    An existing notice is left alone, so that two daemons enqueue it once.
+    `end` distinguishes the ends of what it is about. An existing notice is left alone, so that two
+    daemons enqueue it once.
     """
-    earliest = origin.not_before
-    ids = {target: notice_id(origin.about, origin.end, kind, target) for target in targets}
+    earliest, kind = origin.not_before, payload["kind"]
+    shown = {key: one for key, one in payload.items() if key != "small_app_id"}
+    about = f"{origin.finding_id or origin.operation_id} | {origin.action_uid}"
     rows = [
         {
-            "id": id,
+            "id": notice_id(about, str(end), kind, target),
             "small_app_id": origin.small_app_id,
             "action_uid": origin.action_uid,
             "operation_id": origin.operation_id,
-            "episode_id": origin.episode_id,
+            "finding_id": origin.finding_id,
             "kind": kind,
             "target": asdict(target),
-            "payload": payload,
+            "payload": shown,
             "state": "owed",
         }
-        for target, id in ids.items()
+        for target in targets
     ]
     if not rows:
         return []
@@ -114,7 +108,7 @@ def enqueue(
         created_at=database_now(),
     )
     connection.execute(first, rows)
-    return [Owed(id, 0) for id in ids.values()] if earliest is None else []
+    return [Owed(row["id"], 0) for row in rows] if earliest is None else []
 
 
 def send_soon(connection: sa.Connection, owed: Sequence[Owed]) -> None:
@@ -144,6 +138,15 @@ def reserve(connection: sa.Connection, limit: int, by: datetime) -> list[Owed]:
     return [Owed(*row) for row in reserve_rows(connection, shown, [IS_OWED], limit, by)]
 
 
+def sendable_anywhere(connection: sa.Connection, limit: int = 100) -> Sequence[Owed]:
+    """Return those that a process delivers by itself: of the installation, or sent by no tick."""
+    is_left = notices.c.not_before <= database_now(-LEFT_FOR)
+    is_sendable = notices.c.not_before <= database_now()
+    its = (IS_OWED, is_left | (is_sendable & notices.c.action_uid.is_(None)))
+    query = sa.select(notices.c.id, notices.c.tries).where(*its).order_by(notices.c.not_before)
+    return [Owed(*row) for row in connection.execute(query.limit(limit))]
+
+
 def release_after_clock(connection: sa.Connection) -> None:
     """Release notices that wait longer than quiet hours and backoffs: the clock was ahead."""
     ahead = notices.c.not_before > database_now(LONGEST_WAIT)
@@ -161,13 +164,8 @@ def begin(connection: sa.Connection, id: UUID, number: int) -> Notice | None:
     row = connection.execute(begun).one_or_none()
     if row is None:
         return None
-    target = _target(row.target)
-    if target is None:
-        failed = sa.update(notices).where(notices.c.id == id)
-        connection.execute(failed.values(_ended("failed", UNREADABLE)))
-        return None
     its_app = (row.small_app_id, row.trust)
-    kind = NoticeKind(row.kind)
+    kind, target = NoticeKind(row.kind), Target(**row.target)
     return Notice(row.id, row.tries, kind, target, row.payload, row.created_at, *its_app)
 
 
@@ -197,60 +195,27 @@ def _write(connection: sa.Connection, notice: Notice, values: dict[str, Any]) ->
     connection.execute(sa.update(notices).where(*fenced).values(values))
 
 
-def withdraw_held(connection: sa.Connection, uid: UUID, kind: NoticeKind) -> set[Target]:
-    """End an action's notices of that kind that wait for the end of the quiet hours.
+def withdraw(
+    connection: sa.Connection, finding_id: UUID, kind: NoticeKind, *, is_quiet: bool
+) -> set[Target]:
+    """End a finding's notices of that kind that wait: the opposite holds now.
 
-    Returns their targets, which need no notice of the opposite.
+    Delivered later, one that was tried would look like the newer one. In quiet hours, those that
+    wait for their end were told to nobody: returns their targets, which need no notice of the
+    opposite.
     """
-    is_held = notices.c.tries == 0
-    held = _withdraw(uid, kind, is_held, "over before the quiet hours ended")
-    found = map(_target, connection.execute(held.returning(notices.c.target)).scalars())
-    return {target for target in found if target is not None}
-
-
-def _target(stored: dict[str, Any]) -> Target | None:
-    """Return a stored target; None if it is unreadable."""
-    kind, to = stored.get("kind"), stored.get("to")
-    return Target(kind, to) if kind in KINDS and isinstance(to, str) else None
-
-
-def withdraw_stale(connection: sa.Connection, uid: UUID, kind: NoticeKind) -> None:
-    """End an action's notices of that kind that wait for another try: the opposite holds now.
-
-    Delivered later, they would look like the newer ones.
-    """
-    is_stale = notices.c.tries > 0
-    connection.execute(_withdraw(uid, kind, is_stale, "over before it could be delivered"))
-
-
-def withdraw_stale_to(
-    connection: sa.Connection, uid: UUID, kind: NoticeKind, targets: Collection[Target]
-) -> None:
-    """End an action's notices of that kind to these targets that wait for another try.
-
-    After the opposite, a failure would open an incident that nothing closes.
-    """
-    its = (notices.c.action_uid == uid, notices.c.kind == kind, notices.c.tries > 0, IS_OWED)
-    found = connection.execute(sa.select(notices.c.id, notices.c.target).where(*its)).all()
-    for row in found:
-        if _target(row.target) in targets:
-            stale = sa.update(notices).where(notices.c.id == row.id, _IS_STILL_OWED)
-            connection.execute(stale.values(_ended("done", "over before it could be delivered")))
+    its = (notices.c.finding_id == finding_id, notices.c.kind == kind, IS_OWED)
+    which = sa.true() if is_quiet else notices.c.tries > 0
+    waiting = sa.update(notices).where(*its, notices.c.not_before > database_now(), which)
+    ended = waiting.values(_ended("done", OVER)).returning(notices.c.tries, notices.c.target)
+    return {Target(**row.target) for row in connection.execute(ended) if row.tries == 0}
 
 
 def withdraw_start(connection: sa.Connection, operation_id: UUID) -> None:
     """End the pings of a run's start that are not delivered: a monitor would wait for its end."""
-    its = (notices.c.operation_id == operation_id, notices.c.kind == NoticeKind.START, IS_OWED)
-    connection.execute(
-        sa.update(notices).where(*its).values(_ended("done", "over before it could be delivered"))
-    )
-
-
-def _withdraw(uid: UUID, kind: NoticeKind, which: sa.ColumnElement[bool], why: str) -> sa.Update:
-    """Return the statement that ends those of an action's notices that wait for an instant."""
-    its_own = (notices.c.action_uid == uid, notices.c.kind == kind, which, IS_OWED)
-    waiting = sa.update(notices).where(*its_own, notices.c.not_before > database_now())
-    return waiting.values(_ended("done", why))
+    kind = NoticeKind.RUN_STARTED
+    its = (notices.c.operation_id == operation_id, notices.c.kind == kind, IS_OWED)
+    connection.execute(sa.update(notices).where(*its).values(_ended("done", OVER)))
 
 
 def of_operation(connection: sa.Connection, operation_id: UUID) -> list[dict[str, Any]]:

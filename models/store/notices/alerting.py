@@ -1,45 +1,37 @@
-"""Enqueue the notices of an operation's end: hooks, alerts and recoveries."""
+"""Enqueue the notices of a run: its end, and the findings that it begins or ends."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.action.health import REMEDIES, in_a_row
 from models.action.hooks import HooksModel
 from models.action.plan import Broken, Plan, hooks_of
-from models.notices import (
-    OF_HOOKS,
-    OPPOSITE,
-    NoticeKind,
-    Target,
-    first_targets,
-    hook_kind,
-    quiet_until,
-    targets_of,
-)
+from models.notices import FindingKind, Moment, NoticeKind, Target, moment_of
 from models.operation import OperationState
-from models.sql import database_now
 from models.store import notices
-from models.store.conditions import state_of
-from models.store.notices import Origin, Owed
-from models.store.notices.payload import payload_of
-from models.tables import action_state
+from models.store.notices import Origin, Owed, findings
+from models.store.notices.findings import Found
+from models.tables import action_state, actions, operation_logs, operations, small_apps
+from models.values import format_instant
 from runtime.sections import AlertSettings
 
 NO_ALERTS = AlertSettings()
+NO_HOOKS = HooksModel()
+MOST_LINES = 10
+LONGEST_LINE = 500
 STATUS = (
     action_state.c.run_number,
     action_state.c.failures_in_row,
     action_state.c.troubles_in_row,
-    action_state.c.alerted_at,
-    action_state.c.overdue_alerted_at,
-    action_state.c.first_failed_at,
 )
-
 # An occurrence that ends after a newer one does not move these back.
 LATEST = ("last_run_at", "last_success_at")
+_WELL = frozenset({OperationState.SUCCESS, OperationState.HANDED_OVER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +55,9 @@ def alert_targets(alerts: AlertSettings) -> tuple[Target, ...]:
     return (*mails, *((Target("webhook", webhook),) if webhook else ()), *channels)
 
 
-def is_of_installation(kind: NoticeKind, target: Target, alerts: AlertSettings) -> bool:
-    """Return whether the installation itself sends notices of that kind to the target.
-
-    A hook of a small app may name the same target: it goes where the app may.
-    """
-    return kind not in OF_HOOKS and target in alert_targets(alerts)
+def of_findings(hooks: HooksModel | None, alerts: AlertSettings) -> tuple[Target, ...]:
+    """Return the targets of what is found about an action: its own, and the installation's."""
+    return tuple(dict.fromkeys((*(hooks or NO_HOOKS).of_findings, *alert_targets(alerts))))
 
 
 def enqueue(
@@ -76,29 +65,32 @@ def enqueue(
 ) -> list[Owed]:
     """Enqueue the notices of `end`; return those to send now.
 
-    `status` is the action's after it (STATUS). Without targets, this executes nothing.
+    `status` is the action's after it (STATUS), with its `open_findings`. Without targets, this
+    executes nothing.
     """
-    hooks = hooks_of(end.plan)
-    if hooks is not None and hooks.pinged(NoticeKind.START):
+    hooks = hooks_of(end.plan) or NO_HOOKS
+    if hooks.at(Moment.START):
         notices.withdraw_start(connection, end.operation_id)
-    pending: list[tuple[NoticeKind, tuple[Target, ...]]] = []
-    kinds = [hook_kind(end.state, end.reason), *_changes(end, status, hooks, alerts)]
-    for kind in kinds:
-        targets = () if kind is None else targets_of(kind, hooks, alert_targets(alerts))
-        if kind is not None and (targets or kind in _CLOSES):
-            pending.append((kind, targets))
-    pending += _first(connection, end, status, hooks)
-    if not pending:
+    targets = hooks.at(moment_of(end.state, end.reason))
+    changes = list(_changes(end, status, hooks, alerts))
+    if not targets and not changes:
         return []
-    payload = payload_of(connection, end.operation_id) | {
+    told = _told(connection, end.operation_id) | {
         "run_number": status.run_number,
         "failures_in_row": status.failures_in_row,
         "troubles_in_row": status.troubles_in_row,
     }
-    sent: list[Owed] = []
-    for kind, targets in pending:
-        sent += _enqueue_one(connection, (end, kind), targets, payload, alerts)
-    return sent
+    origin = Origin(told["small_app_id"], end.action_uid, end.operation_id)
+    payload = {"kind": NoticeKind.RUN_ENDED, **told}
+    owed = notices.enqueue(connection, origin, end.attempt, targets, payload)
+    for kind, is_over, to in changes:
+        if is_over:
+            rows = findings.end(connection, [findings.id_of(kind, end.action_uid)])
+        else:
+            rows = findings.begin(connection, _found(kind, end, told))
+        for row in rows:
+            owed += findings.tell(connection, row, to, told, alerts)
+    return owed
 
 
 def enqueue_start(
@@ -106,94 +98,73 @@ def enqueue_start(
 ) -> list[Owed]:
     """Enqueue the pings of a run that starts; return those to send now."""
     payload = {
-        "kind": NoticeKind.START,
+        "kind": NoticeKind.RUN_STARTED,
         "small_app": small_app,
         "action_uid": str(origin.action_uid),
         "operation_id": str(origin.operation_id),
     }
-    targets = targets_of(NoticeKind.START, plan.hooks, ())
-    return notices.enqueue(connection, origin, NoticeKind.START, targets, payload)
-
-
-def _first(
-    connection: sa.Connection, end: End, status: sa.Row[Any], hooks: HooksModel | None
-) -> list[tuple[NoticeKind, tuple[Target, ...]]]:
-    """Return the notices of hooks that hear of the first failure alone, and of the recovery."""
-    is_known = status.first_failed_at is not None
-    targets = first_targets(hooks)
-    has_failed = hook_kind(end.state, end.reason) is NoticeKind.FAILURE
-    is_well = end.state in {OperationState.SUCCESS, OperationState.HANDED_OVER}
-    if not (targets and has_failed and not is_known) and not (is_known and is_well):
-        return []
-    changed = sa.update(action_state).where(state_of(end.action_uid))
-    at = database_now() if has_failed else None
-    connection.execute(changed.values(first_failed_at=at))
-    if not targets:
-        return []
-    kinds = (NoticeKind.FAILURE, NoticeKind.RESTORED)
-    kind, opposite = kinds if has_failed else reversed(kinds)
-    notices.withdraw_stale_to(connection, end.action_uid, opposite, targets)
-    return [(kind, targets)]
-
-
-_CLOSES = {
-    NoticeKind.RECOVERED: action_state.c.alerted_at,
-    NoticeKind.SEEN: action_state.c.overdue_alerted_at,
-}
+    targets = (plan.hooks or NO_HOOKS).at(Moment.START)
+    return notices.enqueue(connection, origin, "start", targets, payload)
 
 
 def _changes(
-    end: End, status: sa.Row[Any], hooks: HooksModel | None, alerts: AlertSettings
-) -> list[NoticeKind]:
-    """Return the alerts that this end opens or closes."""
-    changes = []
-    after = (hooks and hooks.alert_after) or alerts.after
-    is_open = status.alerted_at is not None
-    if is_open and end.state in {OperationState.SUCCESS, OperationState.HANDED_OVER}:
-        changes.append(NoticeKind.RECOVERED)
-    # More than `after` if the number was lowered, or there was no target before.
-    if not is_open and hook_kind(end.state, end.reason) is NoticeKind.FAILURE:
-        changes += [NoticeKind.ALERT] if status.troubles_in_row >= after else []
-    if status.overdue_alerted_at is not None:
-        changes.append(NoticeKind.SEEN)
-    return changes
+    end: End, status: sa.Row[Any], hooks: HooksModel, alerts: AlertSettings
+) -> Iterator[tuple[FindingKind, bool, tuple[Target, ...]]]:
+    """Yield the findings that this end begins, or ends: then True; and who hears of it."""
+    known = (status.open_findings or "").split()
+    has_failed = moment_of(end.state, end.reason) is Moment.FAILURE
+    # More failures than this if the number was lowered, or there was no target before.
+    is_alarming = has_failed and status.troubles_in_row >= (hooks.alert_after or alerts.after)
+    is_well, all_of_them = end.state in _WELL, of_findings(hooks, alerts)
+    for kind, begins, ends, targets in (
+        (FindingKind.FAILING, has_failed, is_well, hooks.of_first_failures),
+        (FindingKind.FAILED, is_alarming, is_well, all_of_them),
+        (FindingKind.OVERDUE, False, True, all_of_them),
+    ):
+        is_open = kind in known
+        if (is_open and ends) or (not is_open and begins and targets):
+            yield kind, is_open, targets
 
 
-def _enqueue_one(
-    connection: sa.Connection,
-    what: tuple[End, NoticeKind],
-    targets: tuple[Target, ...],
-    payload: dict[str, Any],
-    alerts: AlertSettings,
-) -> list[Owed]:
-    end, kind = what
-    origin = Origin(
-        payload["small_app_id"], end.action_uid, end.operation_id, str(end.attempt),
-        operation_id=end.operation_id,
-    )  # fmt: skip
-    if kind not in OF_HOOKS:
-        origin, targets = _as_alert(connection, (origin, kind), targets, end, alerts)
-    shown = {key: value for key, value in payload.items() if key != "small_app_id"}
-    return notices.enqueue(connection, origin, kind, targets, {"kind": kind, **shown})
+def _found(kind: FindingKind, end: End, told: dict[str, Any]) -> Found:
+    how: str = end.state
+    if kind is FindingKind.FAILED:
+        how = f"failed or partial {in_a_row(told['troubles_in_row'])}"
+    about = str(end.action_uid)
+    return Found(kind, about, f"{told['action']}: {how}", REMEDIES[kind], end.action_uid)
 
 
-def _as_alert(
-    connection: sa.Connection,
-    what: tuple[Origin, NoticeKind],
-    targets: tuple[Target, ...],
-    end: End,
-    alerts: AlertSettings,
-) -> tuple[Origin, tuple[Target, ...]]:
-    """Open or close the alert; return its notice, after the quiet hours, and the targets."""
-    origin, kind = what
-    until = quiet_until(end.finished_at, alerts.quiet, alerts.timezone)
-    state = sa.update(action_state).where(state_of(end.action_uid))
-    if kind is NoticeKind.ALERT:
-        connection.execute(state.values(alerted_at=database_now()))
-    else:
-        connection.execute(state.values({_CLOSES[kind].name: None}))
-    notices.withdraw_stale(connection, end.action_uid, OPPOSITE[kind])
-    if until is not None:
-        withdrawn = notices.withdraw_held(connection, end.action_uid, OPPOSITE[kind])
-        targets = tuple(one for one in targets if one not in withdrawn)
-    return replace(origin, not_before=until), targets
+_REPORTED = (
+    sa.select(
+        operations,
+        actions.c.name.label("action"),
+        small_apps.c.name.label("small_app"),
+        operation_logs.c.lines,
+    )
+    .join(actions, actions.c.uid == operations.c.action_uid)
+    .join(small_apps, small_apps.c.id == operations.c.small_app_id)
+    .outerjoin(operation_logs, operation_logs.c.operation_id == operations.c.id)
+    .where(operations.c.id == sa.bindparam("its_id"))
+)
+_INSTANTS = ("occurrence_at", "recorded_at", "first_started_at", "started_at", "finished_at")
+_UNCHANGED = ("state", "reason", "error", "triggerer", "subject", "attempt", "queue")
+_OF_STEP = ("name", "state", "message", "error")
+
+
+def _told(connection: sa.Connection, operation_id: UUID) -> dict[str, Any]:
+    """Return the reported facts about an operation as JSON, and its small app's id."""
+    row = connection.execute(_REPORTED, {"its_id": operation_id}).mappings().one()
+    lines = [one.get("message", "") for one in row["lines"] or []][-MOST_LINES:]
+    return {
+        "small_app_id": row["small_app_id"],
+        "small_app": row["small_app"],
+        "action": row["action"],
+        "action_uid": str(row["action_uid"]),
+        "operation_id": str(operation_id),
+        **{key: row[key] for key in _UNCHANGED},
+        **{key: row[key] and format_instant(row[key]) for key in _INSTANTS},
+        "steps": [
+            {key: one[key] for key in _OF_STEP if one.get(key)} for one in row["steps"] or []
+        ],
+        "log": [str(line)[:LONGEST_LINE] for line in lines],
+    }

@@ -1,107 +1,74 @@
-"""Enqueue the notices of missed occurrences: one for an action and an episode, or one for all.
+"""Tell of missed occurrences: one notice for an action and a cause, or one for all actions.
 
-An episode is a downtime, or another cause on one day in UTC. The ids of its notices follow from it:
-two daemons, and the ticks of one downtime, enqueue each once.
+The transaction that records what was missed begins a finding of its cause. A tick counts it in the
+tables half a minute later, when other batches and daemons have recorded the rest.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import NAMESPACE_OID, UUID, uuid5
+from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.action.hooks import HooksModel
-from models.notices import NoticeKind, quiet_until, targets_of
-from models.sql import in_many, read_clock
+from models.action.health import REMEDIES
+from models.action.plan import hooks_of
+from models.notices import FindingKind, NoticeKind, Target, quiet_until
+from models.operation import Cause, OperationState
+from models.sql import database_now, in_many, read_clock
 from models.store import notices as store
+from models.store.actions.downtime import most_missed
+from models.store.actions.missed import Missed, by_action, total
 from models.store.conditions import IS_OWED
-from models.store.notices import Origin
-from models.store.notices.alerting import alert_targets
-from models.stored import instant_in
-from models.tables import actions, notices, small_apps
-from models.values import format_instant
+from models.store.notices import Origin, findings
+from models.store.notices.alerting import NO_HOOKS, alert_targets
+from models.store.notices.findings import IS_OPEN, Found
+from models.tables import actions, missed_spans, notices, operations, small_apps
+from models.tables import findings as stored
+from models.values import counted, format_instant
 from runtime.sections import AlertSettings
 
-# More actions of one episode than this have one notice together, to the admins.
+# More actions of one cause than this have one notice together, to the admins.
 MOST_SINGLY = 10
-# A tick may find more of an episode in its next batches.
-HELD_FOR = timedelta(minutes=1)
-MOST_NAMED = 5
-_KIND = NoticeKind.MISSED
+HELD_FOR = timedelta(seconds=30)
+_IS_MISSED = stored.c.kind == FindingKind.MISSED
+# An instant in the future comes from a clock that was ahead.
+IS_TO_BE_TOLD = sa.and_(
+    IS_OPEN, _IS_MISSED, sa.not_(stored.c.began_at.between(database_now(-HELD_FOR), database_now()))
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Episode:
-    """Why occurrences of some actions were missed; `key` is the same for the same cause."""
-
-    key: str
-    cause: str
-
-    @property
-    def id(self) -> UUID:
-        """The id under which its notices are found."""
-        return uuid5(NAMESPACE_OID, f"missed | {self.key}")
+def found(about: str, text: str, day: str = "") -> Found:
+    """Return the finding of a cause; the reason of what was missed contains `about`."""
+    return Found(FindingKind.MISSED, f"{about}{day}", text, REMEDIES[FindingKind.MISSED])
 
 
-@dataclass(slots=True)
-class Missed:
-    """What an action missed in an episode, and the newest occurrence that runs instead."""
+def tell(connection: sa.Connection, alerts: AlertSettings) -> None:
+    """Tell what was missed for each cause that was found half a minute ago, and end it.
 
-    count: int
-    first_at: datetime
-    last_at: datetime
-    ran_instead_at: datetime | None = None
-    hooks: HooksModel | None = None
-
-    def add(self, count: int, first_at: datetime, last_at: datetime) -> None:
-        """Add occurrences."""
-        self.count += count
-        self.first_at = min(self.first_at, first_at)
-        self.last_at = max(self.last_at, last_at)
-
-    def payload(self) -> dict[str, Any]:
-        """Return what a notice says of it."""
-        ran = self.ran_instead_at
-        return {
-            "missed": self.count,
-            "first_at": format_instant(self.first_at),
-            "last_at": format_instant(self.last_at),
-            "ran_instead_at": None if ran is None else format_instant(ran),
-        }
-
-
-def enqueue(
-    connection: sa.Connection,
-    episode: Episode,
-    missed: Mapping[UUID, Missed],
-    alerts: AlertSettings,
-) -> None:
-    """Enqueue the notices of an episode, in the transaction that records what was missed.
-
-    They wait a minute, for further actions of the episode. If those are more than ten, one notice
-    to the admins stands for all; without admins, only the first ten actions have a notice.
+    If those are more than ten actions, one notice to the admins stands for all; without admins,
+    only the first ten that have receivers have a notice.
     """
-    known = _told(connection, episode)
-    if None in known:
-        return
-    admins = alert_targets(alerts)
-    heard = {uid for uid, one in missed.items() if targets_of(_KIND, one.hooks, admins)}
-    fresh = sorted(heard - known)
-    if admins and len(known) + len(fresh) > MOST_SINGLY:
-        _enqueue_digest(connection, episode, missed, len(known | heard), alerts)
-        return
-    room = MOST_SINGLY - len(known)
-    if fresh[:room]:
-        _enqueue_singly(connection, episode, {uid: missed[uid] for uid in fresh[:room]}, alerts)
+    ids = connection.execute(sa.select(stored.c.id).where(IS_TO_BE_TOLD)).scalars().all()
+    for row in findings.end(connection, ids):
+        missed = _counted(connection, row)
+        if len(missed) > MOST_SINGLY and alert_targets(alerts):
+            _tell_together(connection, row, missed, alerts)
+        else:
+            _tell_singly(connection, row, missed, alerts)
 
 
-def _told(connection: sa.Connection, episode: Episode) -> set[UUID | None]:
-    """Return the actions with a notice of the episode; None stands for the notice for all."""
-    its = notices.c.episode_id == episode.id
-    query = sa.select(notices.c.action_uid).where(its).distinct()
-    return set(connection.execute(query).scalars())
+def _counted(connection: sa.Connection, row: sa.Row[Any]) -> dict[UUID, Missed]:
+    """Return what each action missed for that cause, by the tables."""
+    about, lately = row.about.partition(" | ")[0], row.began_at
+    of_operations = (
+        # With all app ids, the index on recorded_at is used.
+        operations.c.small_app_id.in_(sa.select(small_apps.c.id)),
+        operations.c.recorded_at >= lately,
+        operations.c.reason.contains(about, autoescape=True),
+    )
+    of_cause = missed_spans.c.reason.contains(about, autoescape=True)
+    return by_action(connection, of_operations, (missed_spans.c.recorded_at >= lately, of_cause))
 
 
 _ACTIONS = (
@@ -110,6 +77,7 @@ _ACTIONS = (
         actions.c.small_app_id,
         actions.c.name,
         actions.c.event,
+        actions.c.plan,
         small_apps.c.name.label("small_app"),
     )
     .join(small_apps, small_apps.c.id == actions.c.small_app_id)
@@ -117,118 +85,77 @@ _ACTIONS = (
 )
 
 
-def _payload(row: Any, episode: Episode, missed: Mapping[UUID, Missed]) -> dict[str, Any]:
-    """Return what a notice says of what one action missed."""
+def _tell_singly(
+    connection: sa.Connection,
+    row: sa.Row[Any],
+    missed: Mapping[UUID, Missed],
+    alerts: AlertSettings,
+) -> None:
+    heard: list[tuple[Any, tuple[Target, ...]]] = []
+    for one in connection.execute(_ACTIONS.where(in_many(connection, actions.c.uid, [*missed]))):
+        own = (hooks_of(one.plan) or NO_HOOKS).of_missed
+        targets = tuple(dict.fromkeys((*own, *alert_targets(alerts))))
+        heard += [(one, targets)] if targets and len(heard) < MOST_SINGLY else []
+    not_before = _not_before(connection, alerts)
+    for one, targets in heard:
+        its = missed[one.uid]
+        told = {
+            "small_app": one.small_app,
+            "action": one.name,
+            "action_uid": str(one.uid),
+            "event": one.event,
+            "ran_instead_at": _next_run(connection, one.uid, its.last_at),
+        }
+        origin = Origin(one.small_app_id, one.uid, None, row.id, not_before)
+        payload = _payload(row, one.name, its) | told
+        store.enqueue(connection, origin, "missed", targets, payload)
+
+
+def _tell_together(
+    connection: sa.Connection,
+    row: sa.Row[Any],
+    missed: Mapping[UUID, Missed],
+    alerts: AlertSettings,
+) -> None:
+    told = {"actions": len(missed), "most_missed": most_missed(connection, missed)}
+    payload = _payload(row, counted(len(missed), "action"), total(missed.values())) | told
+    origin = Origin(None, None, None, row.id, _not_before(connection, alerts))
+    store.enqueue(connection, origin, "missed", alert_targets(alerts), payload)
+
+
+def _payload(row: sa.Row[Any], who: str, its: Missed) -> dict[str, Any]:
+    text = f"{who} missed {counted(its.times, 'occurrence')}: {row.text}"
     return {
-        "kind": _KIND,
-        "small_app": row.small_app,
-        "action": row.name,
-        "action_uid": str(row.uid),
-        "state": "missed",
-        "reason": episode.cause,
-        "event": row.event,
-        **missed[row.uid].payload(),
+        **findings.payload_of(NoticeKind.FINDING_BEGAN, [row], text),
+        "reason": row.text,
+        "missed": its.times,
+        "first_at": format_instant(its.first_at),
+        "last_at": format_instant(its.last_at),
     }
-
-
-def _enqueue_singly(
-    connection: sa.Connection,
-    episode: Episode,
-    missed: Mapping[UUID, Missed],
-    alerts: AlertSettings,
-) -> None:
-    not_before = _not_before(connection, alerts)
-    for row in connection.execute(_ACTIONS.where(in_many(connection, actions.c.uid, [*missed]))):
-        targets = targets_of(_KIND, missed[row.uid].hooks, alert_targets(alerts))
-        origin = Origin(
-            row.small_app_id, row.uid, row.uid, f"missed {episode.id}",
-            not_before=not_before, episode_id=episode.id,
-        )  # fmt: skip
-        store.enqueue(connection, origin, _KIND, targets, _payload(row, episode, missed))
-
-
-def _enqueue_digest(
-    connection: sa.Connection,
-    episode: Episode,
-    missed: Mapping[UUID, Missed],
-    count: int,
-    alerts: AlertSettings,
-) -> None:
-    payload = {
-        "kind": _KIND,
-        "state": "missed",
-        "reason": episode.cause,
-        "actions": count,
-        "missed": sum(one.count for one in missed.values()),
-        "first_at": format_instant(min(one.first_at for one in missed.values())),
-        "last_at": format_instant(max(one.last_at for one in missed.values())),
-        "most_missed": _most_missed(connection, missed),
-    }
-    not_before = _not_before(connection, alerts)
-    origin = Origin(None, None, episode.id, "all", not_before=not_before, episode_id=episode.id)
-    store.enqueue(connection, origin, _KIND, alert_targets(alerts), payload)
-    _withdraw_single(connection, episode)
-
-
-def _most_missed(
-    connection: sa.Connection, missed: Mapping[UUID, Missed]
-) -> list[dict[str, object]]:
-    most = sorted(missed, key=lambda uid: (-missed[uid].count, uid))[:MOST_NAMED]
-    query = sa.select(actions.c.uid, actions.c.name).where(actions.c.uid.in_(most))
-    names = {row.uid: row.name for row in connection.execute(query)}
-    return [{"name": names.get(uid), "missed": missed[uid].count} for uid in most]
-
-
-def settle(connection: sa.Connection, episode: Episode, counted: Mapping[str, Any]) -> None:
-    """Let the notice for all of an episode say what was counted at the end of the tick.
-
-    Another daemon may have enqueued single ones meanwhile: they are withdrawn.
-    """
-    for row in connection.execute(_held(episode)).all():
-        changed = sa.update(notices).where(notices.c.id == row.id, notices.c.tries == 0)
-        connection.execute(changed.values(payload={**row.payload, **counted}))
-    _withdraw_single(connection, episode)
-
-
-def hold(connection: sa.Connection, episode: Episode) -> bool:
-    """Return whether the notice for all of an episode is not sent yet, and lock it.
-
-    Of two daemons, the second to count what was missed then sees what the first recorded.
-    """
-    return bool(connection.execute(_held(episode).with_for_update()).all())
-
-
-def _held(episode: Episode) -> sa.Select[Any]:
-    its = (notices.c.episode_id == episode.id, notices.c.action_uid.is_(None))
-    return sa.select(notices.c.id, notices.c.payload).where(*its, notices.c.tries == 0, IS_OWED)
-
-
-def _withdraw_single(connection: sa.Connection, episode: Episode) -> None:
-    single = (notices.c.episode_id == episode.id, notices.c.action_uid.is_not(None))
-    _withdraw(connection, *single, notices.c.tries == 0)
-
-
-def withdraw_after(connection: sa.Connection, now: datetime) -> None:
-    """Withdraw what no one has received of occurrences after `now`: the clock was set back to it.
-
-    They are deleted, for the same may be missed again.
-    """
-    query = sa.select(notices.c.id, notices.c.payload)
-    found = connection.execute(query.where(IS_OWED, notices.c.kind == _KIND))
-    ahead = [row.id for row in found if _is_after(row.payload, now)]
-    if ahead:
-        _withdraw(connection, in_many(connection, notices.c.id, ahead))
-
-
-def _is_after(payload: Mapping[str, Any], now: datetime) -> bool:
-    last_at = instant_in(payload.get("last_at"))
-    return last_at is not None and last_at > now
-
-
-def _withdraw(connection: sa.Connection, *where: sa.ColumnElement[bool]) -> None:
-    connection.execute(sa.delete(notices).where(*where, IS_OWED))
 
 
 def _not_before(connection: sa.Connection, alerts: AlertSettings) -> datetime:
     now = read_clock(connection)
-    return quiet_until(now, alerts.quiet, alerts.timezone) or now + HELD_FOR
+    return quiet_until(now, alerts.quiet, alerts.timezone) or now
+
+
+def _next_run(connection: sa.Connection, uid: UUID, after: datetime) -> str | None:
+    """Return the first occurrence of the clock after `after` that was not missed."""
+    its = operations.c
+    later = (its.action_uid == uid, its.occurrence_at > after, its.cause == Cause.SCHEDULE)
+    query = sa.select(sa.func.min(its.occurrence_at)).where(*later)
+    found = connection.execute(query.where(its.state != OperationState.MISSED)).scalar_one()
+    return None if found is None else format_instant(found)
+
+
+def tell_again(connection: sa.Connection) -> None:
+    """Withdraw the notices that no one has received: a clock that was set back changes the counts.
+
+    They are deleted, for the same may be missed again.
+    """
+    its = notices.c.finding_id.in_(sa.select(stored.c.id).where(_IS_MISSED))
+    gone = sa.delete(notices).where(IS_OWED, its).returning(notices.c.finding_id)
+    ids = set(connection.execute(gone).scalars())
+    if ids:
+        again = sa.update(stored).where(stored.c.id.in_(ids))
+        connection.execute(again.values(ended_at=None))

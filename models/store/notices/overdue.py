@@ -5,18 +5,21 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from models.action.health import REMEDIES
 from models.action.plan import hooks_of
 from models.carriers import HTTP, carrier_of
-from models.notices import NoticeKind, quiet_until, targets_of
+from models.notices import FindingKind
 from models.operation import OperationState
-from models.sql import database_now, in_literals, insert_ignoring, read_clock
+from models.sql import database_now, in_literals
 from models.store import notices, workers
 from models.store.conditions import IS_EXPECTED, IS_LIVE, state_of
-from models.store.notices import Origin
-from models.store.notices.alerting import alert_targets
+from models.store.notices import findings
+from models.store.notices.alerting import of_findings
+from models.store.notices.findings import IS_OPEN, Found
 from models.store.operations import MORE_WAITED, OVERTAKEN
 from models.store.pauses import was_paused
 from models.tables import action_state, actions, operations, small_apps
+from models.tables import findings as stored
 from models.values import format_instant
 from runtime.sections import AlertSettings
 
@@ -24,13 +27,13 @@ from runtime.sections import AlertSettings
 def alert(
     connection: sa.Connection, alerts: AlertSettings, limit: int, *, overtook: bool = False
 ) -> list[tuple[str, str]]:
-    """Enqueue an alert for each newly overdue action; return names and reasons.
+    """Begin a finding for each newly overdue action, with its notices; return names and reasons.
 
     An action that ran within the same span is not overdue, even if one of its operations waits.
-    `overtook`: newer operations replaced unstarted ones, so that none grows old. The update's
-    condition and the notice's id let only one of two daemons do it.
+    `overtook`: newer operations replaced unstarted ones, so that none grows old.
     """
-    asked = _asked(alerts) | {"most": limit}
+    late_s = -alerts.overdue.total_seconds()
+    asked = {"late_s": late_s, "window_s": 2 * late_s, "most": limit}
     # What waited for the end of a pause is sent soon after it.
     sent = sa.not_(was_paused(operations.c, alerts.overdue))
     found = list(connection.execute(_OVERDUE.where(sent), asked))
@@ -38,48 +41,47 @@ def alert(
         found += connection.execute(_OVERTAKEN.where(sent), asked)
     if not found:
         return []
-    now = read_clock(connection)
     listened = workers.listened_queues(connection, workers.GONE)
     # In one order, so that two daemons never deadlock.
     first = {row.action_uid: row for row in reversed(found)}
     alerted = []
-    for _, row in sorted(first.items()):
-        if _mark(connection, row):
-            reason = _reason(row, listened)
-            _enqueue(connection, row, reason, alerts, now)
+    for uid, row in sorted(first.items()):
+        reason = _reason(row, listened)
+        text = f"{row.action}: overdue: {reason}"
+        its = Found(FindingKind.OVERDUE, str(uid), text, REMEDIES[FindingKind.OVERDUE], uid)
+        for begun in findings.begin(connection, its):
+            to = of_findings(hooks_of(row.plan), alerts)
+            owed = findings.tell(connection, begun, to, _told(row, reason), alerts)
+            # The sweep that found it sends it.
+            notices.send_soon(connection, owed)
             alerted.append((row.action, reason))
     return alerted
-
-
-def _asked(alerts: AlertSettings) -> dict[str, float]:
-    late_s = -alerts.overdue.total_seconds()
-    return {"late_s": late_s, "window_s": 2 * late_s}
 
 
 def _late() -> sa.ColumnElement[datetime]:
     return database_now(sa.bindparam("late_s", type_=sa.Float))
 
 
+_IS_KNOWN = sa.exists().where(
+    stored.c.action_uid == operations.c.action_uid,
+    stored.c.kind == FindingKind.OVERDUE,
+    IS_OPEN,
+)
+_INSTANTS = ("occurrence_at", "recorded_at")
+_SHOWN = ("small_app_id", "state", "queue")
 _EXPECTED = (
     sa.select(
         operations.c.id,
         operations.c.action_uid,
-        operations.c.small_app_id,
-        operations.c.occurrence_at,
-        operations.c.recorded_at,
-        operations.c.queue,
-        operations.c.task,
-        operations.c.state,
+        *(operations.c[name] for name in (*_SHOWN, *_INSTANTS, "task")),
         actions.c.name.label("action"),
         actions.c.plan,
         small_apps.c.name.label("small_app"),
-        action_state.c.run_number,
     )
     .join(actions, actions.c.uid == operations.c.action_uid)
     .join(small_apps, small_apps.c.id == operations.c.small_app_id)
     .outerjoin(action_state, state_of(operations.c.action_uid))
-    .where(IS_EXPECTED, IS_LIVE)
-    .where(action_state.c.overdue_alerted_at.is_(None))
+    .where(IS_EXPECTED, IS_LIVE, sa.not_(_IS_KNOWN))
     # An instant in the future comes from a clock that was ahead: ignore it.
     .where(
         action_state.c.last_run_at.is_(None)
@@ -108,18 +110,6 @@ _RUNS_OR_RAN = sa.exists().where(
 _OVERTAKEN = _EXPECTED.where(operations.c.action_uid.in_(_WERE_OVERTAKEN), sa.not_(_RUNS_OR_RAN))
 
 
-def _mark(connection: sa.Connection, row: sa.Row[Any]) -> bool:
-    """Mark the action as overdue; False if another daemon did."""
-    key = {"action_uid": row.action_uid, "subject": ""}
-    connection.execute(insert_ignoring(connection, action_state).values(**key))
-    marked = (
-        sa.update(action_state)
-        .where(state_of(row.action_uid), action_state.c.overdue_alerted_at.is_(None))
-        .values(overdue_alerted_at=database_now())
-    )
-    return connection.execute(marked).rowcount == 1
-
-
 def _reason(row: sa.Row[Any], listened: frozenset[str]) -> str:
     is_unsent, carrier = row.state == "pending", carrier_of(row.task)
     is_heard = carrier.listed(row.queue) in listened
@@ -132,31 +122,13 @@ def _reason(row: sa.Row[Any], listened: frozenset[str]) -> str:
     return f"it waits in queue {row.queue} for a free worker"
 
 
-def _enqueue(
-    connection: sa.Connection,
-    row: sa.Row[Any],
-    reason: str,
-    alerts: AlertSettings,
-    now: datetime,
-) -> None:
-    targets = targets_of(NoticeKind.OVERDUE, hooks_of(row.plan), alert_targets(alerts))
-    notices.withdraw_stale(connection, row.action_uid, NoticeKind.SEEN)
-    # Without quiet hours, the sweep that found it sends it.
-    not_before = quiet_until(now, alerts.quiet, alerts.timezone) or now
-    # An operation may be overdue again after another one of its action ran.
-    origin = Origin(
-        row.small_app_id, row.action_uid, row.id, f"overdue {row.run_number}", row.id, not_before
-    )
-    payload = {
-        "kind": NoticeKind.OVERDUE,
+def _told(row: sa.Row[Any], reason: str) -> dict[str, Any]:
+    return {
         "small_app": row.small_app,
         "action": row.action,
         "action_uid": str(row.action_uid),
         "operation_id": str(row.id),
-        "state": row.state,
         "reason": reason,
-        "queue": row.queue,
-        "occurrence_at": row.occurrence_at and format_instant(row.occurrence_at),
-        "recorded_at": row.recorded_at and format_instant(row.recorded_at),
+        **{name: row._mapping[name] for name in _SHOWN},
+        **{name: format_instant(row._mapping[name]) for name in _INSTANTS},
     }
-    notices.enqueue(connection, origin, NoticeKind.OVERDUE, targets, payload)

@@ -22,6 +22,7 @@ from models.operation import (
 from models.sql import database_now, in_unindexed, upsert, upsert_one
 from models.store.notices import Owed, alerting
 from models.store.notices.alerting import LATEST, STATUS, End
+from models.store.notices.findings import open_of
 from models.store.operations import ends, is_requested, transitions
 from models.store.operations.heartbeat import (
     ATTEMPT,
@@ -226,14 +227,14 @@ def _ending_values(ending: Outcome) -> dict[str, Any]:
 def _remember(connection: sa.Connection, row: sa.Row[Any], ending: Outcome) -> sa.Row[Any] | None:
     """Write the action's state, in the transaction that ends the operation.
 
-    Returns the action's status (STATUS) after it; None for an attempt that is not the last. The
+    Returns the action's status after it; None for an attempt that is not the last. The
     state is kept per subject, and for the action as a whole.
     """
     values: dict[str, Any] = {}
     if ending.checkpoint is not None:
         values["checkpoint"] = ending.checkpoint
     key = {"action_uid": row.action_uid, "subject": row.subject or ""}
-    its = {"ended": row.id}
+    its = {"ended": row.id, "its_action": row.action_uid}
     if ending.state not in OUTCOMES:
         if values:
             upsert(connection, action_state, [{**key, **values}])
@@ -241,7 +242,7 @@ def _remember(connection: sa.Connection, row: sa.Row[Any], ending: Outcome) -> s
     known = known_after(ending.state, row.ran_at)
     counted = _counted(ending)
     given = {**key, **values, **known, **counted, **its}
-    how = ((*STATUS, _HAS_OTHERS), tuple(counted), LATEST)
+    how = ((*STATUS, _OPEN, _HAS_OTHERS), tuple(counted), LATEST)
     status = upsert_one(connection, action_state, given, *how)
     if row.subject:
         # Always after the subject's row, so that no two ends deadlock.
@@ -281,6 +282,7 @@ _HAS_OTHERS = (
     .where(_behind.c.waiting_for == sa.bindparam("ended", type_=operations.c.id.type))
     .label("has_others")
 )
+_OPEN = open_of(sa.bindparam("its_action", type_=operations.c.action_uid.type))
 _before = operations.alias("before")
 _WAITING = (
     sa.select(operations.c.id)

@@ -11,11 +11,12 @@ from models.sql import upsert
 from models.store import notices
 from models.store.notices import alerting
 from models.store.notices.alerting import LATEST, STATUS, End
+from models.store.notices.findings import IS_OPEN, open_of
 from models.store.operations import ends
 from models.store.operations.end import PLAN, known_after
 from models.store.operations.reserve import SENT_ONCE_MORE
 from models.store.operations.transitions import fenced, move
-from models.tables import action_state, operations
+from models.tables import action_state, findings, operations
 from runtime.sections import AlertSettings
 
 
@@ -103,17 +104,13 @@ def _remember(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> None:
 def _enqueue_recoveries(
     connection: sa.Connection, rows: Sequence[sa.Row[Any]], reason: str, alerts: AlertSettings
 ) -> None:
-    """Enqueue the notices that close open alerts, and those of hooks of first failures."""
+    """End the findings that are open, with their notices."""
     newest = {row.action_uid: row for row in rows}
-    opened = (
-        action_state.c.alerted_at, action_state.c.overdue_alerted_at,
-        action_state.c.first_failed_at,
-    )  # fmt: skip
-    is_open = sa.or_(*(one.is_not(None) for one in opened))
+    open_ones = sa.select(findings.c.action_uid).where(IS_OPEN)
     status: sa.Select[Any] = (
-        sa.select(action_state.c.action_uid, *STATUS)
+        sa.select(action_state.c.action_uid, *STATUS, open_of(action_state.c.action_uid))
         .where(action_state.c.action_uid.in_(list(newest)), action_state.c.subject == "")
-        .where(is_open)
+        .where(action_state.c.action_uid.in_(open_ones))
     )
     for known in connection.execute(status).all():
         row = newest[known.action_uid]

@@ -14,7 +14,7 @@ from models.action.plan import Plan
 from models.carriers import Carrier, carrier_of
 from models.errors import LeaseLost
 from models.events import LAST_SEEN
-from models.notices import NoticeKind
+from models.notices import Moment
 from models.operation import REQUESTED, TICKED, Cause, OperationState
 from models.sql import database_now, read_clock
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED
@@ -143,7 +143,7 @@ class OperationFacts:
     @property
     def pings_at_start(self) -> bool:
         """Whether a monitor is told of its start."""
-        return self.plan.hooks is not None and bool(self.plan.hooks.pinged(NoticeKind.START))
+        return self.plan.hooks is not None and bool(self.plan.hooks.at(Moment.START))
 
     @property
     def is_in_order(self) -> bool:

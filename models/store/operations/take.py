@@ -129,8 +129,7 @@ def _owe_start(connection: sa.Connection, started: OperationFacts) -> Sequence[O
     """Enqueue the pings of the first start of an operation; return those to send now."""
     if started.first_started_at is not None or not started.pings_at_start:
         return ()
-    about = (started.small_app_id, started.action_uid, started.id)
-    origin = Origin(*about, "start", operation_id=started.id)
+    origin = Origin(started.small_app_id, started.action_uid, started.id)
     return enqueue_start(connection, origin, started.app_name, started.plan)
 
 

@@ -82,6 +82,7 @@ def _of_installation(context: WorkContext) -> dict[str, Batch]:
         return {}
     kept_for = context.settings.retention.kept_for
     return {
+        "findings": lambda c, most: retention.prune_findings(c, kept_for, most),
         "ticks": lambda c, most: retention.prune_ticks(c, TICKS_KEPT_FOR, most),
         "pauses": lambda c, most: retention.prune_pauses(c, kept_for, most),
         "workers": lambda c, most: retention.prune_workers(c, TICKS_KEPT_FOR, most),

@@ -49,6 +49,7 @@ from tests.celery_messages import (
 )
 from tests.factories import author, make_operation, row_of, rows_of, update_operation
 from tests.servers import Broker
+from tests.told import told_as
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -308,7 +309,7 @@ def test_a_daemon_that_dies_between_sending_and_marking_leaves_it_uncertain(
     assert "was not sent again" in row["error"]
     assert celery_messages(broker) == []
     with reading(engine) as connection:
-        assert connection.execute(sa.select(notices.c.kind)).scalars().all() == ["failure"]
+        assert connection.execute(sa.select(notices.c.kind)).scalars().all() == ["run_ended"]
 
 
 def test_a_policy_of_retries_sends_what_was_in_doubt_in_the_next_attempt(
@@ -339,10 +340,10 @@ def test_an_alert_of_a_doubt_is_closed_by_what_is_handed_over_next(engine: sa.En
     sweep(engine)
 
     with reading(engine) as connection:
-        kinds = connection.execute(sa.select(notices.c.kind)).scalars().all()
+        rows = connection.execute(sa.select(notices)).mappings().all()
         known = connection.execute(sa.select(action_state)).mappings().one()
-    assert sorted(kinds) == ["alert", "failure", "recovered"]
-    assert (known["alerted_at"], known["failures_in_row"], known["run_number"]) == (None, 0, 2)
+    assert sorted(map(told_as, rows)) == ["failed", "failed over", "failure"]
+    assert (known["failures_in_row"], known["run_number"]) == (0, 2)
 
 
 def test_a_reservation_that_still_runs_is_in_no_doubt(engine: sa.Engine) -> None:

@@ -170,9 +170,9 @@ def test_mails_of_the_day_before_count_no_longer(work: Work) -> None:
 def test_mails_of_hooks_and_tests_count_and_other_notices_do_not(work: Work) -> None:
     owed = {"state": "done", "finished_at": database_now()}
     with work.engine.begin() as connection:
-        origin = Origin(work.app.id, None, uuid4(), "success")
+        origin, kind = Origin(work.app.id, None, uuid4()), NoticeKind.RUN_ENDED
         targets = [Target("mail", "a@example.com"), Target("webhook", "https://example.com/")]
-        notices.enqueue(connection, origin, NoticeKind.SUCCESS, targets, {})
+        notices.enqueue(connection, origin, 1, targets, {"kind": kind})
         connection.execute(sa.update(metadata.tables["notices"]).values(owed))
         audit.write(
             connection,

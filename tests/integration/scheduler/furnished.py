@@ -343,7 +343,7 @@ def _rows_of_action(number: int, uid: UUID, operation: UUID) -> Rows:
     fill = {"since": old, "until": now, "mode": "all", "state": "active"}
     asked = {"actor": "ann", "not_before": old, "requested_at": old}
     yield "backfills", {"id": uuid4(), **OF_APP, **its, **fill, **asked}
-    notice = {"kind": "failure", "target": {"kind": "mail", "to": "a@b.c"}, "payload": {}}
+    notice = {"kind": "run_ended", "target": {"kind": "mail", "to": "a@b.c"}, "payload": {}}
     owed = {"state": "owed", "not_before": old, "created_at": old}
     yield "notices", {"id": uuid4(), **OF_APP, **its, **notice, **owed}
     end_of = {**its, "operation_id": operation, "state": "failed"}

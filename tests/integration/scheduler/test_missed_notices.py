@@ -1,6 +1,5 @@
 """Missed occurrences are told with their cause: once for an action and a downtime."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -8,11 +7,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from broker import in_use
-from models.sql import read_clock
+from models.sql import database_now, read_clock
+from models.store.notices import missed
 from models.store.notices.alerting import NO_ALERTS
 from models.store.people import events
-from models.tables import action_state, notices, users
+from models.tables import action_state, findings, notices, users
 from runtime.config import load_settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
@@ -36,37 +35,27 @@ DOWN = "no daemon ticked from 2027-01-04T12:00:00Z to 2027-01-04T17:00:12Z (5 h)
 BACK = NOON + 5 * HOUR + timedelta(seconds=12)
 
 
+ADMINS = AlertSettings(mail=("ops@example.com",))
+
+
 def run_tick(engine: sa.Engine, now: datetime) -> TickReport:
     return tick(engine, now, Sweeper(timedelta(seconds=45), NO_ALERTS))
 
 
-def use(**changes: Any) -> None:
-    in_use.use(load_settings().model_copy(update=changes))
-
-
-@pytest.fixture(autouse=True)
-def _settings() -> Iterator[None]:
-    yield
-    in_use._settings.clear()
-
-
-@pytest.fixture
-def admins(engine: sa.Engine) -> None:
-    assert engine
-    use(alert=AlertSettings(mail=("ops@example.com",)))
-
-
-def owed(engine: sa.Engine) -> list[dict[str, Any]]:
-    query = sa.select(notices).where(notices.c.kind == "missed").order_by(notices.c.id)
-    with reading(engine) as connection:
+def owed(engine: sa.Engine, alerts: AlertSettings = NO_ALERTS) -> list[dict[str, Any]]:
+    """Return the notices that exist half a minute later."""
+    with engine.begin() as connection:
+        connection.execute(sa.update(findings).values(began_at=database_now(-60.0)))
+        missed.tell(connection, alerts)
+        query = sa.select(notices).order_by(notices.c.id)
         return [dict(row) for row in connection.execute(query).mappings()]
 
 
-def told(engine: sa.Engine) -> list[tuple[str, str | None, int]]:
+def told(engine: sa.Engine, alerts: AlertSettings = NO_ALERTS) -> list[tuple[str, str | None, int]]:
     """Return to whom each notice goes, about which action, and how many occurrences it names."""
     return sorted(
         (one["target"]["to"], one["payload"].get("action"), one["payload"]["missed"])
-        for one in owed(engine)
+        for one in owed(engine, alerts)
     )
 
 
@@ -95,9 +84,11 @@ def test_one_notice_says_what_was_missed_the_cause_and_what_runs_instead(
     (one,) = owed(engine)
     assert one["action_uid"] == action.uid
     assert one["state"] == "owed"
+    (found,) = one["payload"].pop("findings")
+    assert found["text"] == f"every minute missed 4 occurrences: {DOWN}"
     assert one["payload"] == {
-        "kind": "missed", "small_app": "default", "action": action.name,
-        "action_uid": str(action.uid), "state": "missed", "reason": DOWN, "event": None,
+        "kind": "finding_began", "small_app": "default", "action": action.name,
+        "action_uid": str(action.uid), "reason": DOWN, "event": None,
         "missed": 4, "first_at": "2027-01-04T13:00:00Z", "last_at": "2027-01-04T16:00:00Z",
         "ran_instead_at": "2027-01-04T17:00:00Z",
     }  # fmt: skip
@@ -137,8 +128,8 @@ def test_the_verdict_names_the_cause(engine: sa.Engine) -> None:
     run_tick(engine, now - 5 * MINUTE)
 
     with reading(engine) as connection:
-        findings = look(connection, load_settings()).verdict.findings
-    (text,) = (one.text for one in findings if one.kind == "action_missed")
+        found = look(connection, load_settings()).verdict.findings
+    (text,) = (one.text for one in found if one.kind == "action_missed")
     assert "did not run: no daemon ticked from " in text
 
 
@@ -151,13 +142,12 @@ def test_the_verdict_names_the_cause(engine: sa.Engine) -> None:
         ({}, ["ops@example.com"]),
     ],
 )
-@pytest.mark.usefixtures("admins")
 def test_the_receivers_of_missed_hear_of_it_and_the_admins(
     engine: sa.Engine, hooks: dict[str, Any], expected: list[str]
 ) -> None:
     slept(engine, hooks=hooks)
 
-    assert [to for to, *_ in told(engine)] == expected
+    assert [to for to, *_ in told(engine, ADMINS)] == expected
 
 
 def test_without_any_receiver_nothing_is_enqueued(engine: sa.Engine) -> None:
@@ -195,25 +185,24 @@ def test_a_second_downtime_is_told_again(engine: sa.Engine) -> None:
 
     run_tick(engine, BACK + 5 * HOUR)
 
-    assert [missed for *_, missed in told(engine)] == [4, 4]
+    assert [count for *_, count in told(engine)] == [4, 4]
 
 
-@pytest.mark.usefixtures("admins")
 def test_ten_actions_are_told_singly_and_eleven_in_one_digest(engine: sa.Engine) -> None:
     run_tick(engine, NOON)
     make_hourly(engine, 10, NOON)
     run_tick(engine, BACK)
-    singly = told(engine)
+    singly = told(engine, ADMINS)
     make_hourly(engine, 11, BACK, "b")
     run_tick(engine, BACK + 5 * HOUR)
 
-    digests = [one for one in owed(engine) if one["action_uid"] is None]
+    both = owed(engine, ADMINS)
+    digests = [one for one in both if one["action_uid"] is None]
     assert len(singly) == 10
-    assert len(owed(engine)) == 11
+    assert len(both) == 11
     assert [one["payload"]["actions"] for one in digests] == [21]
 
 
-@pytest.mark.usefixtures("admins")
 def test_batches_and_two_daemons_make_one_digest(engine: sa.Engine) -> None:
     run_tick(engine, NOON)
     make_hourly(engine, 60, NOON)
@@ -225,13 +214,12 @@ def test_batches_and_two_daemons_make_one_digest(engine: sa.Engine) -> None:
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(wake_up, range(2)))
 
-    (one,) = owed(engine)
+    (one,) = owed(engine, ADMINS)
     assert (one["payload"]["actions"], one["payload"]["missed"]) == (60, 240)
     assert one["payload"]["reason"] == DOWN
     assert len(one["payload"]["most_missed"]) == 5
 
 
-@pytest.mark.usefixtures("admins")
 def test_what_a_killed_daemon_left_is_counted_in_the_same_digest(engine: sa.Engine) -> None:
     run_tick(engine, NOON)
     make_hourly(engine, 11, NOON)
@@ -240,7 +228,7 @@ def test_what_a_killed_daemon_left_is_counted_in_the_same_digest(engine: sa.Engi
 
     run_tick(engine, BACK + MINUTE)
 
-    (one,) = owed(engine)
+    (one,) = owed(engine, ADMINS)
     assert (one["payload"]["actions"], one["payload"]["missed"]) == (12, 48)
 
 
@@ -255,13 +243,14 @@ def test_without_admins_only_ten_actions_are_told(engine: sa.Engine) -> None:
 
 def test_a_clock_set_back_withdraws_what_no_one_has_received(engine: sa.Engine) -> None:
     slept(engine)
+    assert len(owed(engine)) == 1
 
     run_tick(engine, NOON + MINUTE)
     withdrawn = owed(engine)
     run_tick(engine, BACK + HOUR)
 
     assert withdrawn == []
-    assert told(engine) == [("ann@example.com", "every minute", 5)]
+    assert told(engine) == [("ann@example.com", "every minute", 4)]
 
 
 def test_a_change_while_no_daemon_ticks_tells_what_it_found_missed(engine: sa.Engine) -> None:
@@ -310,9 +299,8 @@ def test_quiet_hours_hold_it_back(engine: sa.Engine) -> None:
     with reading(engine) as connection:
         now = read_clock(connection)
     hours = f"{now - HOUR:%H:%M}-{now + 2 * HOUR:%H:%M}"
-    use(alert=AlertSettings(quiet_hours=hours))
 
     slept(engine)
 
-    (one,) = owed(engine)
+    (one,) = owed(engine, AlertSettings(quiet_hours=hours))
     assert now + HOUR < one["not_before"] < now + 3 * HOUR

@@ -157,7 +157,7 @@ def fill_notices(engine: sa.Engine, now: datetime) -> None:
         "id small_app_id operation_id kind target payload state not_before created_at finished_at",
         (
             (
-                *(str(UUID(int=number + 1)), 1, str(UUID(int=number + 1)), "failure"),
+                *(str(UUID(int=number + 1)), 1, str(UUID(int=number + 1)), "run_ended"),
                 *('{"kind": "mail", "to": "ann@example.com"}', "{}"),
                 *("done" if number % 1000 else "owed", at, at, at if number % 1000 else None),
             )

@@ -291,7 +291,7 @@ def test_a_notice_is_owed_sent_begun_and_ended(filled: Filled, statements: State
             notices.of_operation(connection, first)
             end(connection, second, 1, SUCCESS, alerts=NO_ALERTS)
 
-    assert [one.kind for one in taken] == ["failure", "alert"]
+    assert [one.kind for one in taken] == ["run_ended", "finding_began"]
     assert action.uid is not None
     assert_indexed(statements, "notices_of_operation")
 

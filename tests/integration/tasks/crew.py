@@ -18,6 +18,7 @@ from tasks.execute import run_attempt
 from tasks.notices import deliver
 from tasks.registry import Registry
 from tests.factories import author, make_document, make_operation
+from tests.told import told_as
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 
@@ -57,9 +58,7 @@ class Crew:
         return id
 
     def owed(self) -> list[tuple[str, str]]:
-        query = sa.select(notices.c.kind, notices.c.target).order_by(notices.c.created_at)
-        with reading(self.engine) as connection:
-            return [(row.kind, row.target["to"]) for row in connection.execute(query)]
+        return [(told_as(row), row["target"]["to"]) for row in self.rows()]
 
     def rows(self) -> list[sa.RowMapping]:
         with reading(self.engine) as connection:

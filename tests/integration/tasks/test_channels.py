@@ -16,9 +16,9 @@ from pydantic import SecretStr
 from broker.app import configure
 from models.errors import InvalidDocument, NotFound, Refused
 from models.notices import NoticeKind, Target
-from models.store.notices import Notice
+from models.store.notices import Notice, findings
 from models.store.notices.alerting import NO_ALERTS
-from models.tables import action_state
+from models.store.notices.findings import Found
 from runtime.config import InvalidSetting, Settings, load_settings
 from scheduler.changes.change import create_all
 from scheduler.sweep import Sweeper
@@ -30,6 +30,7 @@ from tests.celery_messages import allowing, celery_action
 from tests.factories import author, installation_on, make_document
 from tests.integration.tasks.crew import NOON, Crew
 from tests.receiver import Receiver, receiver
+from tests.told import told_as
 from views import channels
 
 pytestmark = pytest.mark.usefixtures("own_steps")
@@ -91,7 +92,7 @@ def test_a_hook_of_first_failures_hears_of_one_and_of_the_recovery(
     crew.deliver()
 
     assert [said["type"] for said in posted(chat)] == ["failure", "success", "failure"]
-    assert [said["title"] for said in posted(chat)][1] == "[minutebook] recovered: every minute"
+    assert [said["title"] for said in posted(chat)][1] == "[minutebook] over: every minute: failed"
 
 
 def test_a_failure_that_is_delivered_late_does_not_follow_the_recovery(
@@ -107,7 +108,7 @@ def test_a_failure_that_is_delivered_late_does_not_follow_the_recovery(
 
     # Else a pager would open an incident again that nothing closes.
     assert [said["type"] for said in posted(chat)] == ["failure", "success"]
-    failures = {row["target"]["to"]: row for row in crew.rows() if row["kind"] == "failure"}
+    failures = {row["target"]["to"]: row for row in crew.rows() if "over" not in told_as(row)}
     assert failures["ops"]["error"] == "over before it could be delivered"
     assert failures["ann@example.com"]["error"] is None
 
@@ -117,16 +118,16 @@ def test_a_hook_of_first_failures_hears_when_a_task_is_handed_over_again(
 ) -> None:
     configure(allowing(crew.settings, "shop.*"))
     first = [{"mail": "ann@example.com", "when": "first"}]
-    celery_action(engine, since=NOON - timedelta(minutes=1), hooks={"on_failure": first})
+    action = celery_action(engine, since=NOON - timedelta(minutes=1), hooks={"on_failure": first})
     sweeper = Sweeper(timedelta(seconds=45), NO_ALERTS)
     tick(engine, NOON, sweeper)
     with engine.begin() as connection:
-        connection.execute(sa.update(action_state).values(first_failed_at=NOON))
+        findings.begin(connection, Found("action_failing", str(action.uid), "a", "b", action.uid))
 
     for minute in (1, 2):
         tick(engine, NOON + timedelta(minutes=minute), sweeper)
 
-    assert [row["kind"] for row in crew.rows()] == ["restored"]
+    assert [told_as(row) for row in crew.rows()] == ["failing over"]
 
 
 def test_alerts_for_all_actions_go_to_channels_too(crew: Crew, chat: Receiver) -> None:
@@ -283,7 +284,7 @@ def test_a_text_is_no_markup(settings: Settings, chat: Receiver) -> None:
 
 def test_a_link_to_an_action_can_be_followed_whatever_its_small_app_is_called() -> None:
     told = {"small_app": "R&D #1 / Köln?", "action_uid": "7"}
-    notice = Notice(UUID(int=1), 1, NoticeKind.MISSED, Target("notify", "ops"), told, NOON)
+    notice = Notice(UUID(int=1), 1, NoticeKind.RUN_ENDED, Target("notify", "ops"), told, NOON)
 
     assert link_of(notice, "https://m.example.com/sub") == {
         "url": "https://m.example.com/sub/apps/R%26D%20%231%20%2F%20K%C3%B6ln%3F/actions/7"

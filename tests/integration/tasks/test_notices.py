@@ -13,7 +13,6 @@ import pytest
 import sqlalchemy as sa
 
 from cli.main import run
-from models.notices import OPPOSITE, NoticeKind
 from models.operation import OperationState
 from models.sql import read_clock
 from models.store import installation_facts, retention
@@ -37,6 +36,7 @@ from tests.integration.tasks.crew import Crew
 from tests.mail_server import mail_server
 from tests.receiver import Receiver, receiver
 from tests.servers import Broker
+from tests.told import told_as
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 HOOK = {"webhook": "https://example.com/hooks"}
@@ -134,7 +134,8 @@ def test_old_notices_go_those_that_are_owed_stay(crew: Crew) -> None:
     crew.run(action)
     crew.run(action, "failed")
     with crew.engine.begin() as connection:
-        done = sa.update(notices).where(notices.c.kind == "success")
+        is_success = notices.c.target["kind"].as_string() == "webhook"
+        done = sa.update(notices).where(is_success)
         connection.execute(done.values(state="done", finished_at=NOON - timedelta(days=4000)))
         went = retention.prune_notices(connection, 1, timedelta(days=90), 10)
 
@@ -175,7 +176,17 @@ def test_one_alert_at_so_many_in_a_row_and_one_on_recovery(crew: Crew) -> None:
     for end in ("failed", "failed", "failed", "success", "success", "failed", "success"):
         crew.run(action, end)
 
-    assert crew.owed() == [("alert", "ops@example.com"), ("recovered", "ops@example.com")]
+    assert crew.owed() == [("failed", "ops@example.com"), ("failed over", "ops@example.com")]
+
+
+def test_a_recovery_closes_no_alert_of_another_action(crew: Crew) -> None:
+    alerts = AlertSettings(mail=("ops@example.com",), after=1)
+    crew.settings = with_settings(crew.settings, alert=alerts)
+
+    crew.run(crew.make(name="fails"), "failed")
+    crew.run(crew.make(name="succeeds"))
+
+    assert crew.owed() == [("failed", "ops@example.com")]
 
 
 def test_what_is_always_partial_raises_an_alert(crew: Crew) -> None:
@@ -184,7 +195,7 @@ def test_what_is_always_partial_raises_an_alert(crew: Crew) -> None:
     for _ in range(4):
         crew.run(action, "partial")
 
-    assert [kind for kind, _ in crew.owed()].count("alert") == 1
+    assert [kind for kind, _ in crew.owed()].count("failed") == 1
 
 
 def test_the_installation_says_after_how_many_where_the_action_does_not(crew: Crew) -> None:
@@ -227,10 +238,10 @@ def test_a_recovery_in_the_quiet_hours_cancels_both(crew: Crew) -> None:
     )
     crew.run(action, "failed")
 
-    states = [(row["kind"], row["state"], row["error"]) for row in crew.rows()]
+    states = [(told_as(row), row["state"], row["error"]) for row in crew.rows()]
     assert states == [
-        ("alert", "done", "over before the quiet hours ended"),
-        ("alert", "owed", None),
+        ("failed", "done", "over before it could be delivered"),
+        ("failed", "owed", None),
     ]
 
 
@@ -247,12 +258,12 @@ def test_of_two_recoveries_in_the_quiet_hours_none_is_told_before_the_end(crew: 
     crew.run(action, "success")
     crew.run(action, "failed")
 
-    states = [(row["kind"], row["state"]) for row in crew.rows()]
-    assert states == [("alert", "done"), ("recovered", "done")]
+    states = [(told_as(row), row["state"]) for row in crew.rows()]
+    assert states == [("failed", "done"), ("failed over", "done")]
 
 
 @pytest.mark.parametrize(
-    ("ends", "stale"), [(["failed", "success"], "alert"), (["success", "failed"], "recovered")]
+    ("ends", "stale"), [(["failed", "success"], "failed"), (["success", "failed"], "failed over")]
 )
 def test_what_is_over_is_not_told_after_its_opposite(
     crew: Crew, set_up: Callable[..., Settings], ends: list[str], stale: str
@@ -260,7 +271,7 @@ def test_what_is_over_is_not_told_after_its_opposite(
     away = {"SCHED_SMTP_URL": "smtp://127.0.0.1:1", "SCHED_ALERT_MAIL": "ops@example.com"}
     crew.settings = set_up(**away, SCHED_ALERT_AFTER="1")
     action = crew.make()
-    if stale == "recovered":
+    if stale == "failed over":
         crew.run(action, "failed")
         crew.deliver(set_up())
     crew.run(action, ends[0])
@@ -269,10 +280,8 @@ def test_what_is_over_is_not_told_after_its_opposite(
     crew.run(action, ends[1])
 
     last = crew.rows()[-2:]
-    assert [(row["kind"], row["state"]) for row in last] == [
-        (stale, "done"),
-        (OPPOSITE[NoticeKind(stale)], "owed"),
-    ]
+    (newer,) = {"failed", "failed over"} - {stale}
+    assert [(told_as(row), row["state"]) for row in last] == [(stale, "done"), (newer, "owed")]
     assert last[0]["error"] == "over before it could be delivered"
 
 
@@ -341,7 +350,7 @@ def test_a_webhook_is_signed_and_says_what_happened(
     assert signed == expected
     shown = {key: told[key] for key in ("kind", "action", "small_app", "operation_id", "state")}
     assert shown == {
-        "kind": "failure",
+        "kind": "run_ended",
         "action": "every minute",
         "small_app": "default",
         "operation_id": str(id),
@@ -495,7 +504,7 @@ def test_who_was_told_is_shown_with_the_operation(
 
     out = capsys.readouterr().out
     assert code == 0
-    assert f"success notice to {web.url}: failed: {web.url} answered 410" in out
+    assert f"run_ended notice to {web.url}: failed: {web.url} answered 410" in out
     assert "T0KEN" not in out
 
 
@@ -523,4 +532,4 @@ def test_all_subjects_of_an_action_count_together(crew: Crew) -> None:
             sa.select(action_state.c.subject, action_state.c.failures_in_row)
         ).all()
     assert sorted(map(tuple, rows)) == [("", 2), ("ann", 1), ("bob", 1)]
-    assert [kind for kind, _ in crew.owed()] == ["failure", "failure", "alert"]
+    assert [kind for kind, _ in crew.owed()] == ["failure", "failure", "failed"]

@@ -12,6 +12,7 @@ from models.trust import RESTRICTED
 from runtime.config import Settings
 from tests.integration.tasks.crew import Crew
 from tests.receiver import Receiver, receiver
+from tests.told import told_as
 
 pytestmark = pytest.mark.usefixtures("own_steps")
 ALL = ["start", "success", "failure"]
@@ -64,7 +65,7 @@ def test_a_run_that_is_retried_starts_once_and_fails_once(crew: Crew, monitor: R
     crew.run(action, "pending")
     crew.deliver()
 
-    assert [row["kind"] for row in crew.rows()] == ["start"]
+    assert [told_as(row) for row in crew.rows()] == ["start"]
 
 
 def test_a_start_that_is_late_is_not_sent_after_the_end(crew: Crew, monitor: Receiver) -> None:
@@ -72,11 +73,11 @@ def test_a_start_that_is_late_is_not_sent_after_the_end(crew: Crew, monitor: Rec
 
     crew.run(action)
 
-    assert {row["kind"]: row["state"] for row in crew.rows()} == {
+    assert {told_as(row): row["state"] for row in crew.rows()} == {
         "start": "done",
         "success": "owed",
     }
-    assert [row["error"] for row in crew.rows() if row["kind"] == "start"] == [
+    assert [row["error"] for row in crew.rows() if told_as(row) == "start"] == [
         "over before it could be delivered"
     ]
 
@@ -126,4 +127,4 @@ def test_a_restricted_app_pings_public_addresses_alone(
 def test_an_action_without_pings_owes_nothing_at_its_start(crew: Crew) -> None:
     crew.run(crew.make(hooks={"on_success": [{"webhook": "https://example.com/hooks"}]}))
 
-    assert [row["kind"] for row in crew.rows()] == ["success"]
+    assert [told_as(row) for row in crew.rows()] == ["success"]

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
@@ -16,6 +17,7 @@ from processes.watch import Watcher
 from runtime.config import Settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
+from tests.factories import make_action
 from tests.mail_server import MailServer, mail_server
 from tests.servers import free_port
 
@@ -67,8 +69,8 @@ def test_of_many_watchers_one_tells_and_one_tells_the_end(
     for _ in range(3):
         look_together(watchers)
 
-    assert broken == ["[minutebook] BROKEN: no daemon ticks: the last tick was by one:1"]
-    assert subjects(server) == [*broken, broken[0].replace("BROKEN", "mended")]
+    assert broken == ["[minutebook] ALERT: no daemon ticks: the last tick was by one:1"]
+    assert subjects(server) == [*broken, broken[0].replace("ALERT", "over")]
 
 
 def test_a_new_process_does_not_tell_again(
@@ -133,3 +135,25 @@ def test_during_quiet_hours_nothing_is_told(
     Watcher(watched).look()
 
     assert (before, len(subjects(server))) == ([], 1)
+
+
+def test_what_no_tick_sends_for_two_minutes_is_delivered_without_the_broker(
+    engine: sa.Engine, watched: Settings, server: MailServer
+) -> None:
+    without_admins = having(watched, alert=AlertSettings())
+    app = notices.insert().values(
+        id=uuid4(), small_app_id=1, action_uid=make_action(engine).uid, kind="run_ended",
+        target={"kind": "mail", "to": "ann@example.com"},
+        payload={"kind": "run_ended", "small_app": "default", "action": "a", "state": "failed"},
+        state="owed", not_before=database_now(-60.0), created_at=database_now(),
+    )  # fmt: skip
+    with engine.begin() as connection:
+        connection.execute(app)
+
+    Watcher(without_admins).look()
+    before = subjects(server)
+    with engine.begin() as connection:
+        connection.execute(sa.update(notices).values(not_before=database_now(-130.0)))
+    look_together([Watcher(without_admins) for _ in range(3)])
+
+    assert (before, subjects(server)) == ([], ["[minutebook] FAILED: a"])

@@ -1,21 +1,20 @@
 """Notices of an end: their kinds, targets, ids and delays."""
 
 from datetime import UTC, datetime, time, timedelta
-from uuid import UUID
 
 import pytest
 
 from models.action.hooks import HookModel, HooksModel
 from models.action.plan import Plan, hooks_of, read_plan
 from models.notices import (
+    Moment,
     NoticeKind,
     Target,
     backoff,
-    hook_kind,
+    moment_of,
     notice_id,
     quiet_until,
     shown_target,
-    targets_of,
 )
 from models.operation import OperationState
 
@@ -29,42 +28,40 @@ NOON = (time(12), time(13, 30))
 @pytest.mark.parametrize(
     ("state", "reason", "expected"),
     [
-        (OperationState.SUCCESS, None, NoticeKind.SUCCESS),
-        (OperationState.FAILED, "time limit", NoticeKind.FAILURE),
-        (OperationState.PARTIAL, None, NoticeKind.FAILURE),
+        (OperationState.SUCCESS, None, Moment.SUCCESS),
+        (OperationState.FAILED, "time limit", Moment.FAILURE),
+        (OperationState.PARTIAL, None, Moment.FAILURE),
         (OperationState.PARTIAL, "time box", None),
         (OperationState.CANCELLED, "cancelled", None),
     ],
 )
 def test_which_hooks_an_end_calls(
-    state: OperationState, reason: str | None, expected: NoticeKind | None
+    state: OperationState, reason: str | None, expected: Moment | None
 ) -> None:
-    assert hook_kind(state, reason) == expected
+    assert moment_of(state, reason) == expected
 
 
-def test_an_alert_goes_to_each_target_once() -> None:
+def test_who_hears_of_what_each_once() -> None:
     ann, ops = HookModel(mail=ANN.to), HookModel(mail=OPS.to)
-    hooks = HooksModel(on_success=(ann,), on_failure=(ops, ann))
+    first = HookModel(mail="bob@example.com", when="first")
+    hooks = HooksModel(on_success=(ann,), on_failure=(ops, ann, ops, first))
     silent, own = (hooks.model_copy(update={"on_missed": one}) for one in ((), (ann,)))
 
-    assert targets_of(NoticeKind.ALERT, hooks, (OPS,)) == (OPS, ANN)
-    assert targets_of(NoticeKind.SUCCESS, hooks, (OPS,)) == (ANN,)
-    assert targets_of(NoticeKind.MISSED, hooks, (OPS,)) == (OPS, ANN)
-    assert targets_of(NoticeKind.MISSED, silent, (OPS,)) == (OPS,)
-    assert targets_of(NoticeKind.MISSED, own, ()) == (ANN,)
-    assert targets_of(NoticeKind.MISSED, None, ()) == ()
-    assert targets_of(NoticeKind.FAILURE, None, (OPS,)) == ()
+    assert hooks.at(Moment.SUCCESS) == (ANN,)
+    assert hooks.at(Moment.FAILURE) == hooks.of_findings == hooks.of_missed == (OPS, ANN)
+    assert hooks.of_first_failures == (first.target,)
+    assert (hooks.at(None), silent.of_missed, own.of_missed) == ((), (), (ANN,))
 
 
 def test_the_id_of_a_notice_is_fixed() -> None:
-    id = notice_id(UUID(int=1), "1", NoticeKind.FAILURE, ANN)
+    id = notice_id("1", "1", NoticeKind.RUN_ENDED, ANN)
 
-    assert id == notice_id(UUID(int=1), "1", NoticeKind.FAILURE, Target("mail", ANN.to))
+    assert id == notice_id("1", "1", NoticeKind.RUN_ENDED, Target("mail", ANN.to))
     others = {
-        notice_id(UUID(int=2), "1", NoticeKind.FAILURE, ANN),
-        notice_id(UUID(int=1), "2", NoticeKind.FAILURE, ANN),
-        notice_id(UUID(int=1), "1", NoticeKind.ALERT, ANN),
-        notice_id(UUID(int=1), "1", NoticeKind.FAILURE, OPS),
+        notice_id("2", "1", NoticeKind.RUN_ENDED, ANN),
+        notice_id("1", "2", NoticeKind.RUN_ENDED, ANN),
+        notice_id("1", "1", NoticeKind.FINDING_BEGAN, ANN),
+        notice_id("1", "1", NoticeKind.RUN_ENDED, OPS),
     }
     assert len(others | {id}) == 5
 

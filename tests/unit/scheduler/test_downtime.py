@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from scheduler.downtime import Outage
+from models.store.actions.downtime import Span
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -19,6 +19,6 @@ HOUR = timedelta(hours=1)
     ],
 )
 def test_an_outage_has_an_open_begin(first: float, last: float, expected: bool) -> None:
-    outage = Outage(NOON, NOON + 2 * HOUR)
+    outage = Span(NOON, NOON + 2 * HOUR, NOON)
 
     assert outage.covers(NOON + first * HOUR, NOON + last * HOUR) is expected

@@ -2,40 +2,48 @@
 
 from typing import Any
 
-from models.notices import NoticeKind
 from tasks.notices.text import content_of
 
 DOWN = "no daemon ticked from 2026-11-25T02:00:00Z to 2026-11-25T07:00:12Z (5 h)"
 RANGE = "--from 2026-11-25T03:00:00Z --to 2026-11-25T06:00:00Z"
+HOWS = ("began", "ended")
+TEXT = f"nightly report missed 4 occurrences: {DOWN}"
 MISSED: dict[str, Any] = {
-    "kind": "missed",
-    "small_app": "default",
-    "action": "nightly report",
-    "state": "missed",
+    "kind": "finding_began",
+    "findings": [
+        {
+            "kind": "action_missed",
+            "since": "2026-11-25T07:00:13Z",
+            "text": TEXT,
+            "remedy": "run it now, or backfill what was missed",
+        }
+    ],
     "reason": DOWN,
-    "event": None,
     "missed": 4,
     "first_at": "2026-11-25T03:00:00Z",
     "last_at": "2026-11-25T06:00:00Z",
+    "small_app": "default",
+    "action": "nightly report",
+    "event": None,
     "ran_instead_at": "2026-11-25T07:00:00Z",
 }
 
 
 def test_a_missed_action_is_told_with_the_command_that_runs_it() -> None:
-    content = content_of(NoticeKind.MISSED, MISSED)
+    content = content_of(MISSED)
 
-    assert content.subject == "[minutebook] MISSED: nightly report: 4 occurrences"
+    assert content.subject == f"[minutebook] ALERT: {TEXT}"
     assert content.text.split("\n") == [
-        "Occurrences were missed: they were due, and did not run.",
+        f"reason             {DOWN}",
+        "missed             4",
+        "first at           2026-11-25T03:00:00Z",
+        "last at            2026-11-25T06:00:00Z",
+        "small app          default",
+        "action             nightly report",
+        "ran instead at     2026-11-25T07:00:00Z",
         "",
-        "action                      nightly report",
-        "small app                   default",
-        "state                       missed",
-        f"reason                      {DOWN}",
-        "missed occurrences          4",
-        "first                       2026-11-25T03:00:00Z",
-        "last                        2026-11-25T06:00:00Z",
-        "runs instead                2026-11-25T07:00:00Z",
+        f"{TEXT}, since 2026-11-25T07:00:13Z",
+        "  run it now, or backfill what was missed",
         "",
         "To run what was missed:",
         f"  minutebook --app default backfill 'nightly report' {RANGE}",
@@ -47,27 +55,27 @@ def test_a_missed_action_is_told_with_the_command_that_runs_it() -> None:
 
 
 def test_missed_events_are_run_again_one_by_one() -> None:
-    content = content_of(NoticeKind.MISSED, {**MISSED, "event": "signed_up", "missed": 1})
+    content = content_of({**MISSED, "event": "signed_up"})
 
-    assert content.subject == "[minutebook] MISSED: nightly report: 1 occurrence"
     assert "minutebook --app default operation retry ID...\n" in content.text
-    assert "backfill" not in content.text
+    assert "backfill 'nightly" not in content.text
 
 
 def test_one_notice_stands_for_many_actions() -> None:
-    payload = {
-        "kind": "missed",
-        "state": "missed",
-        "reason": DOWN,
-        "actions": 340,
-        "missed": 1204,
-        "first_at": MISSED["first_at"],
-        "last_at": MISSED["last_at"],
-        "most_missed": [{"name": "nightly", "missed": 1004}],
-    }
+    told = {key: MISSED[key] for key in ("kind", "findings", "reason", "missed")}
+    most = [{"name": "nightly", "missed": 1004}]
 
-    content = content_of(NoticeKind.MISSED, payload)
+    content = content_of({**told, "actions": 340, "most_missed": most})
 
-    assert content.subject == "[minutebook] MISSED: 340 actions: 1,204 occurrences"
     assert "Most missed:\n    1,004  nightly\n" in content.text
     assert "minutebook operation list --all-apps --state missed\n" in content.text
+
+
+def test_several_findings_are_one_message_and_an_end_is_over() -> None:
+    found = MISSED["findings"] * 3
+
+    began, ended = (content_of({"kind": f"finding_{how}", "findings": found}) for how in HOWS)
+
+    assert began.subject == f"[minutebook] ALERT: {TEXT} and 2 more"
+    assert ended.subject == f"[minutebook] over: {TEXT} and 2 more"
+    assert began.text.count(TEXT) == 3

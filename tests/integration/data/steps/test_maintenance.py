@@ -305,7 +305,7 @@ def test_old_backfills_and_notices_go_once_they_have_ended(work: Work) -> None:
             at = None if days is None else database_now(-days * DAY_S)
             connection.execute(
                 sa.insert(notices).values(
-                    id=uuid4(), small_app_id=work.app.id, kind="failure", target={}, payload={},
+                    id=uuid4(), small_app_id=work.app.id, kind="run_ended", target={}, payload={},
                     state=state, not_before=database_now(), created_at=database_now(),
                     finished_at=at,
                 )

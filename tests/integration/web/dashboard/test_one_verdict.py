@@ -118,7 +118,7 @@ def undelivered(web: Web) -> None:
         connection.execute(
             sa.insert(notices).values(
                 id=uuid4(), small_app_id=1,
-                kind="failure", target={}, payload={}, state="failed", not_before=database_now(),
+                kind="run_ended", target={}, payload={}, state="failed", not_before=database_now(),
                 created_at=database_now(), finished_at=database_now(),
             )
         )  # fmt: skip
