@@ -124,10 +124,10 @@ def _triggers(rule: RuleModel, plan: Plan, bounds: str) -> list[str]:
 
 def _interval(rule: IntervalModel, plan: Plan) -> str:
     starts_at, ends_at = plan.policy.starts_at, plan.policy.ends_at
-    first = rule.starting_at + rule.first_n * rule.every
-    if starts_at:
+    first = rule.starting_at and rule.starting_at + rule.first_n * rule.every
+    if first and starts_at:
         first += max(-((first - starts_at) // rule.every), 0) * rule.every
-    bounds = _dated(start_date=first, end_date=ends_at and ends_at - SECOND)
+    bounds = _dated(start_date=first or starts_at, end_date=ends_at and ends_at - SECOND)
     return f"IntervalTrigger(seconds={int(rule.every.total_seconds())}, timezone='UTC'{bounds})"
 
 

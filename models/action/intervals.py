@@ -13,7 +13,14 @@ from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, field_
 from pydantic_core import InitErrorDetails
 
 from models.action.policy import AS_ISO, INTERVAL_LOOK_BACK
-from models.action.rule import LONGEST_INTERVAL, Excepted, Jittered, Spread, parse_spread
+from models.action.rule import (
+    LONGEST_INTERVAL,
+    Begun,
+    Excepted,
+    Jittered,
+    Spread,
+    parse_spread,
+)
 from models.action.schedule import ONE_SECOND, Grid, Once, Schedule
 from models.parsing import LEAST_TICK, Reading, reading_of
 from models.problems import line_error
@@ -99,25 +106,21 @@ class RepeatingModel(Jittered):
         return min(self.every, INTERVAL_LOOK_BACK)
 
 
-class IntervalModel(Excepted, RepeatingModel):
+class IntervalModel(Excepted, Begun, RepeatingModel):
     """Due at starting_at + n·every, on a fixed grid.
 
-    Without `starting_at` the grid begins at the action's creation, which is no occurrence itself:
-    `starting_at` and `skip_first` store that.
+    Without `starting_at` the grid begins at the action's creation, which is no occurrence itself.
     """
 
-    starting_at: UtcInstant
+    starting_at: UtcInstant | None = None
     skip_first: Flag = False
     tolerance: Spread | None = None
 
-    @classmethod
-    def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
-        """Return `raw` with the action's creation as `starting_at` if it has none."""
-        raw = super().completed(raw, reading)
-        if "starting_at" in raw or reading.created_at is None:
-            return raw
-        begins = format_instant(reading.created_at)
-        return {"starting_at": begins, "skip_first": True, **raw}
+    def resolved(self) -> Self:
+        """Return the rule with the beginning of its grid."""
+        found = super().resolved()
+        is_given = self.starting_at is not None or found.starting_at is None
+        return found if is_given else found.model_copy(update={"skip_first": True})
 
     @field_validator("tolerance")
     @classmethod
@@ -130,21 +133,21 @@ class IntervalModel(Excepted, RepeatingModel):
     @property
     def first_n(self) -> int:
         """The number of the first grid point that is an occurrence."""
-        return 1 if self.skip_first else 0
+        return 1 if self.skip_first or self.starting_at is None else 0
 
     def every_occurrence(self, uid: UUID) -> Schedule:  # noqa: ARG002 - the same for all actions
         """Return the grid."""
-        return Grid(self.starting_at, self.every, self.first_n)
+        return Grid(self.begins_at, self.every, self.first_n)
 
     def words(self, zone: str) -> str:  # noqa: ARG002 - its instants are UTC
         """Return the interval and where its grid begins."""
         words = span_in_words(self.every)
         rhythm = words.removeprefix("1 ") if words.count(" ") == 1 else words
-        return f"every {rhythm}, counted from {instant_or_dash(self.starting_at)}"
+        return f"every {rhythm}, counted from {instant_or_dash(self.begins_at)}"
 
     def warnings(self, zone: str) -> Iterator[str]:
         """Yield a warning about whole days whose local time moves when the clocks change."""
-        return _drift(self.every, self.starting_at, self.timezone or zone)
+        return _drift(self.every, self.begins_at, self.timezone or zone)
 
 
 class FromEndModel(RepeatingModel):

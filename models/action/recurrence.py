@@ -25,7 +25,7 @@ from cron.days import NEVER
 from cron.recurrence import MOST_TIMES, YEARLY, Recurrence, read_recurrence
 from cron.recurrent_days import RecurrentMinutes, day_of, recurrent_days
 from models.action.exceptions import Except
-from models.action.rule import Jittered
+from models.action.rule import Begun, Jittered
 from models.action.schedule import NO_UID, ONE_SECOND, Schedule, bounded
 from models.parsing import Reading, reading_of
 from models.values import Zone, format_instant, parse_instant
@@ -78,7 +78,7 @@ def _shown(value: object) -> str:
     return f'"{value[:20]}"' if isinstance(value, str) else type(value).__name__
 
 
-class RecurrenceModel(Jittered):
+class RecurrenceModel(Begun, Jittered):
     """Due by a rule of RFC 5545, at times of the day on the clock of `timezone`.
 
     The first period is that of `starting_at` (default: the action's creation), before which nothing
@@ -91,19 +91,19 @@ class RecurrenceModel(Jittered):
     timezone: Zone
     rrule: Annotated[str, BeforeValidator(_rrule)]
     at: Annotated[tuple[str, ...], BeforeValidator(_at), AS_WRITTEN] = ()
-    starting_at: Annotated[AwareDatetime, PlainSerializer(format_instant, return_type=str)]
+    starting_at: (
+        Annotated[AwareDatetime, PlainSerializer(format_instant, return_type=str)] | None
+    ) = None
     except_: Except = Field(None, alias="except")
 
     @classmethod
     def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
-        """Return `raw` with the small app's zone and the action's creation, if it has none.
+        """Return `raw` with the small app's zone, if it has none.
 
         The time of `starting_at` is the time of the day if nothing else names one.
         """
         raw = {"timezone": reading.default_zone, **raw}
         begins = raw.get("starting_at")
-        if "starting_at" not in raw and reading.created_at is not None:
-            return {"starting_at": format_instant(reading.created_at), **raw}
         if "at" in raw or not isinstance(begins, str) or _DATE.fullmatch(begins):
             return raw
         return {**raw, **_time_of(raw)}
@@ -131,7 +131,7 @@ class RecurrenceModel(Jittered):
             self._minutes.check()
         except InvalidRule as error:
             raise ValueError(str(error)) from None
-        if self.every_occurrence(NO_UID).next(self.starting_at - ONE_SECOND) is None:
+        if self.every_occurrence(NO_UID).next(self.begins_at - ONE_SECOND) is None:
             raise ValueError("ends before its first occurrence; write a later UNTIL")
 
     @property
@@ -146,7 +146,7 @@ class RecurrenceModel(Jittered):
     @property
     def _first(self) -> datetime:
         """The beginning, on the clock of its zone."""
-        return self.starting_at.astimezone(ZoneInfo(self.timezone))
+        return self.begins_at.astimezone(ZoneInfo(self.timezone))
 
     @property
     def _minutes(self) -> RecurrentMinutes:
@@ -164,7 +164,7 @@ class RecurrenceModel(Jittered):
 
     def every_occurrence(self, uid: UUID) -> Schedule:  # noqa: ARG002 - the same for all actions
         """Return the occurrences of the rule from `starting_at` to its end."""
-        return recurrence_schedule(self._read.text, self.times, self.timezone, self.starting_at)
+        return recurrence_schedule(self._read.text, self.times, self.timezone, self.begins_at)
 
     def resolved(self) -> Self:
         """Return the rule in capitals."""

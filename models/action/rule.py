@@ -5,12 +5,12 @@ are in `rules`, those on events in `event_rules`; `when.KINDS` names them all.
 """
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from uuid import UUID
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
 from pydantic_core import InitErrorDetails
 
 from cron.intervals import LONGEST_DAYS
@@ -20,13 +20,14 @@ from models.action.policy import AS_ISO, LOOK_BACK
 from models.action.schedule import MOST_CLOSED, NO_UID, Excepting, Schedule
 from models.document import Document
 from models.fingerprint import jitter_offset
-from models.parsing import Calendars, Reading
+from models.parsing import Calendars, Reading, reading_of
 from models.problems import line_error
 from models.values import Flag, Zone
 from models.values.durations import parse_span, span_in_words
 
 LONGEST_INTERVAL = timedelta(days=LONGEST_DAYS)
 NOTHING = timedelta(0)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 parse_spread = partial(parse_span, least=NOTHING, most=LONGEST_INTERVAL)
 Spread = Annotated[timedelta, BeforeValidator(parse_spread), AS_ISO]
 
@@ -124,6 +125,40 @@ class RuleModel(Document):
     def warnings(self, zone: str) -> Iterator[str]:  # noqa: ARG002 - few kinds need it
         """Yield what its admin should check; `zone` is the small app's."""
         return iter(())
+
+
+class Begun(RuleModel):
+    """A rule that counts from its `starting_at`; without one, from the action's creation.
+
+    Only the plan keeps the creation as `starting_at`: the document leaves it out.
+    """
+
+    if TYPE_CHECKING:
+        # Each kind declares it behind the zone that it is read in.
+        starting_at: datetime | None
+    _created_at: datetime | None = PrivateAttr(None)
+
+    @model_validator(mode="after")
+    def _note_creation(self, info: ValidationInfo) -> Self:
+        if self.starting_at is None:
+            self._created_at = reading_of(info).created_at
+        return self
+
+    @property
+    def begins_at(self) -> datetime:
+        """The instant that it counts from."""
+        return self.starting_at or self._created_at or EPOCH
+
+    def resolved(self) -> Self:
+        """Return the rule with the instant that it counts from, if that is known."""
+        at = self.starting_at or self._created_at
+        return super().resolved() if at is None else self.begun(at)
+
+    def begun(self, at: datetime) -> Self:
+        """Return the rule that counts from `at`."""
+        found = super().resolved().model_copy(update={"starting_at": at})
+        found._created_at = None
+        return found
 
 
 class Jittered(RuleModel):
