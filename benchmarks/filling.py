@@ -19,8 +19,10 @@ from models.action.document import ParseContext, document_hash
 from models.action.plan import Plan
 from models.fingerprint import operation_id
 from models.operation import by_action
+from models.sql import read_clock
 from models.store.actions import cursors
 from models.store.operations.record import record_new
+from runtime.database import reading
 from scheduler.changes import Change
 from scheduler.changes.revisions import revision_of
 from scheduler.occurrence import next_occurrence
@@ -186,7 +188,9 @@ def release(
 
 def park(engine: sa.Engine, uids: Sequence[UUID]) -> None:
     """Make actions never due."""
-    _move(engine, uids, NEVER, NEVER)
+    with reading(engine) as connection:
+        now = read_clock(connection)
+    _move(engine, uids, now, NEVER)
 
 
 def _move(engine: sa.Engine, uids: Sequence[UUID], watermark: datetime, at: datetime) -> None:

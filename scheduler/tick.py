@@ -1,6 +1,7 @@
 """Run one tick: read, decide what is due, send, repair; docs/explanation/tick.md."""
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -8,14 +9,16 @@ import sqlalchemy as sa
 
 from broker.sending import send_reserved
 from models.errors import BrokerUnavailable
-from models.store import ticks
+from models.store import audit, clock_steps, key_values, tick_work, ticks
 from models.store.tick_work import Found, Repairs
 from models.store.ticks import CLOCK_WAS_WRONG
 from runtime.clock import monotonic
+from runtime.database import unhurried
+from runtime.db_retry import in_transaction
 from runtime.logs.events import EventLog
 from scheduler import downtime, lost_messages
 from scheduler.batches import Batches
-from scheduler.clock_rewind import look
+from scheduler.decision import MOST_BETWEEN_TICKS
 from scheduler.downtime import LONGEST_GAP
 from scheduler.events.tick import EventTick
 from scheduler.record import Recorded
@@ -54,6 +57,71 @@ def tick(
         report.downtime = downtime.report(engine)
     report.duration_ms = round((monotonic() - started) * 1000, 3)
     return report
+
+
+def look(
+    engine: sa.Engine, at: datetime | None, sweeper: Sweeper, longest_gap: timedelta = LONGEST_GAP
+) -> Found:
+    """Return the work to do, after setting right what a clock that was ahead wrote.
+
+    If `at` is None, the database's clock decides. A jump forward is downtime. What is noticed about
+    the clock and noted of it is one transaction.
+    """
+    spans = (sweeper.lease, sweeper.overdue)
+
+    def seen(connection: sa.Connection) -> Found:
+        # `now` is read here: a daemon that was frozen after an earlier reading would compare an old
+        # value with another daemon's ticks and conclude that the clock was set back.
+        first = found = tick_work.look(connection, at, *spans)
+        is_right = found.ahead <= CLOCK_WAS_WRONG
+        if not (is_right and first.gap <= CLOCK_WAS_WRONG):
+            # Another daemon that sees the same jump waits here, and then finds it set right.
+            ticks.hold_last_now(connection)
+            first = found = tick_work.look(connection, at, *spans)
+            if _set_right(connection, found):
+                found = tick_work.look(connection, at, *spans)
+        elif found.gap < timedelta(0):
+            clock_steps.begin_events(connection, found.now)
+        was_down = downtime.note(connection, first.last_now, found.now, longest_gap)
+        key_values.set_value(connection, key_values.LAST_NOW, found.now.isoformat())
+        set_back_s = first.ahead.total_seconds() if first.ahead > CLOCK_WAS_WRONG else 0.0
+        return replace(found, set_back_s=set_back_s, was_down=was_down)
+
+    return in_transaction(engine, seen, unhurried)
+
+
+def _set_right(connection: sa.Connection, found: Found) -> bool:
+    """Correct what a wrong clock wrote; return False if nothing changed."""
+    now = found.now
+    if found.ahead > CLOCK_WAS_WRONG:
+        clock_steps.set_right(connection, now)
+        details = {"at": now.isoformat(), "seconds": found.ahead.total_seconds()}
+        key_values.set_value(connection, key_values.CLOCK_SET_BACK, json.dumps(details))
+        objects = {"clock": details}
+        audit.write(
+            connection, small_app_id=None, actor="daemon", verb="clock.set_right", objects=objects
+        )
+        logger.warning(
+            "clock_set_back",
+            "the clock was ahead by {by}: all is decided again from {since} on",
+            found.ahead,
+            now,
+        )
+        return True
+    # An outage rarely has the length of the last step back.
+    set_back = key_values.set_back_in(key_values.value(connection, key_values.CLOCK_SET_BACK))
+    if found.last_now is None or set_back is None:
+        return False
+    if not set_back[1] <= found.gap <= set_back[1] + MOST_BETWEEN_TICKS:
+        return False
+    moved = clock_steps.come_back(connection, found.last_now, now)
+    key_values.remove_value(connection, key_values.CLOCK_SET_BACK)
+    logger.warning(
+        "clock_was_behind",
+        "the clock was behind: {actions} actions begin again at their last change",
+        moved,
+    )
+    return True
 
 
 @dataclass

@@ -141,6 +141,10 @@ def make_operation(
     with engine.begin() as connection:
         row = operation_row(subject, action.plan, id, occurrence, caused_by(triggerer))
         record_new(connection, [row])
+        # As if a tick had decided it: by a right clock, none lies behind the watermark.
+        its = action_cursor.c
+        behind = (its.action_uid == action.uid, its.watermark < occurrence)
+        connection.execute(sa.update(action_cursor).where(*behind).values(watermark=occurrence))
     return id
 
 

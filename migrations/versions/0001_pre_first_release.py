@@ -67,10 +67,11 @@ def upgrade() -> None:
         connection.exec_driver_sql(statement)
 
 
-# What decides about an action changes only with a revision. One that is quarantined is decided by
+# What decides about an action changes only with a revision, or with its creation: the clock was
+# ahead. One that is quarantined is decided by
 # nobody: it can be paused although its document makes no revision.
 _IS_REFUSED = """
-new.revision <> old.revision + 1 AND (
+new.revision <> old.revision + 1 AND new.created_at = old.created_at AND (
   new.document <> old.document
   OR new.plan <> old.plan
   OR (new.active <> old.active AND new.set_aside IS NULL)

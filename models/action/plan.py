@@ -17,7 +17,7 @@ from models.action.hooks import HooksModel
 from models.action.intervals import LOOKED_AT, FromEndModel, IntervalModel, RepeatingModel
 from models.action.policy import TIME_LIMIT, PolicyModel
 from models.action.recipients import RecipientFilterModel, RecipientUser
-from models.action.rule import RuleModel
+from models.action.rule import Begun, RuleModel
 from models.action.schedule import ONE_SECOND, Schedule, bounded, union
 from models.action.when import ResolvedRules
 from models.celery_task import HandOver
@@ -176,6 +176,15 @@ class Plan:
         if starts_at is not None:
             begins = max(begins, starts_at - ONE_SECOND)
         return replace(self, rules=(rule.counted(begins, ended_at),))
+
+    def counting_from(self, old: datetime, new: datetime) -> "Plan":
+        """Return the plan of an action created at `new` whose rules count from its creation."""
+        old, new = (at.replace(microsecond=0) for at in (old, new))
+        rules = (
+            one.begun(new) if isinstance(one, Begun) and one.starting_at == old else one
+            for one in self.rules
+        )
+        return replace(self, rules=tuple(rules))
 
     def look_again(self, now: datetime) -> datetime | None:
         """Return when to look again while an operation is unfinished: never after the next is due.

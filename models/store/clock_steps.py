@@ -1,148 +1,202 @@
-"""Reset decisions and changes that lie ahead of a clock that was set back.
+"""Set right what was written while the database's clock was ahead: one rule, column by column.
 
-Watermarks move back to the clock, missed records after it are withdrawn, changes after it take
-effect from it on, and runnable actions are due at once. What was sent stays sent: its id prevents a
-second run.
+What people chose for later is neither evidence nor moved: due dates, a `starting_at`, the end of a
+pause, expiries, and a backoff that the right clock set. What was sent stays sent: its id prevents a
+second run. Records of what ran keep the instants that their clock showed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from datetime import datetime, timedelta
-from uuid import UUID
+from typing import Any
 
 import sqlalchemy as sa
 
 from models.action.plan import Plan
 from models.bulk_sql import given
 from models.column_types import UTCDateTime
-from models.operation import OperationState
-from models.sql import in_many, parts_of
-from models.store.actions.missed import spans
-from models.store.conditions import IS_LIVE
+from models.operation import UNSTARTED, OperationState
+from models.sql import database_now, in_unindexed
+from models.store import key_values
+from models.store.conditions import (
+    IS_ACTIVE_BACKFILL,
+    IS_LIVE,
+    IS_OWED,
+    IS_UNSTARTED,
+    NOT_DELETED,
+)
+from models.store.notices import LONGEST_WAIT
 from models.store.notices import missed as missed_notices
-from models.tables import action_cursor, actions, missed_spans, operations, revisions
+from models.store.operations import RESERVED_FOR
+from models.store.people import events
+from models.tables import (
+    action_cursor,
+    actions,
+    attempts,
+    backfills,
+    missed_spans,
+    notices,
+    operations,
+    revisions,
+)
 
 SECOND = timedelta(seconds=1)
-# How many actions one transaction winds back: a million at once would exceed PostgreSQL's limits.
-AT_ONCE = 5_000
+# In the text of a plan that counts from an instant.
+COUNTING = '"starting_at":'
 
 
-def hold_ahead(connection: sa.Connection, now: datetime) -> Sequence[UUID]:
-    """Return some actions decided beyond `now`, which include those changed beyond it, locked.
+def set_right(connection: sa.Connection, now: datetime) -> None:
+    """Let nothing that a wrong clock wrote lie ahead of `now`.
 
-    Only if none is left, there are none.
+    Actions that lie ahead are due at once, so that a tick decides them again from `now` on. The
+    locks of all of them are held until the transaction ends.
     """
-    is_ahead = action_cursor.c.watermark > now
-    ahead = sa.select(action_cursor.c.action_uid).where(is_ahead)
-    farthest = ahead.order_by(action_cursor.c.watermark.desc()).limit(AT_ONCE)
-    while uids := [uid for uid in connection.execute(farthest).scalars() if uid is not None]:
-        among = in_many(connection, action_cursor.c.action_uid, uids)
-        # In the order in which changes lock them; those may have set back all of these meanwhile.
-        in_order = ahead.where(among).order_by(action_cursor.c.action_uid)
-        held = connection.execute(in_order.with_for_update(key_share=True)).scalars().all()
-        if held:
-            return held
-    return []
-
-
-def wind_back(connection: sa.Connection, now: datetime, uids: Sequence[UUID]) -> None:
-    """Reset decisions and changes after `now` to `now`, for locked actions that have some.
-
-    A span across `now` is decided again as a whole. If no tick would do so, because it belongs to
-    an old revision or to a deleted or quarantined action, it is cut at `now` instead: its earlier
-    part was missed.
-    """
-    again = _cut_spans(connection, now, uids)
-    connection.execute(
-        sa.delete(operations).where(
-            in_many(connection, operations.c.action_uid, uids),
-            operations.c.occurrence_at > now,
-            operations.c.state == OperationState.MISSED,
-        )
-    )
-    connection.execute(
-        sa.delete(missed_spans).where(
-            in_many(connection, missed_spans.c.action_uid, uids), missed_spans.c.last_at > now
-        )
-    )
+    if connection.dialect.name == "postgresql":
+        # There may be a million of them.
+        connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
     missed_notices.tell_again(connection)
-    _change_back(connection, now, uids)
-    moved = sa.update(action_cursor).where(in_many(connection, action_cursor.c.action_uid, uids))
-    values = {"watermark": now, "next_occurrence_at": _due_from(sa.literal(now, UTCDateTime()))}
-    connection.execute(moved.values(values))
-    until = given(action_cursor, "action_uid", "watermark")
-    decided = sa.update(action_cursor).where(action_cursor.c.action_uid == until.c.action_uid)
-    rows = [{"action_uid": uid, "watermark": at - SECOND} for uid, at in again.items()]
-    connection.execute(decided.values(watermark=until.c.watermark), {"given": rows})
+    seen = key_values.instant_value(connection, key_values.EVENTS_DECIDED)
+    first_at = events.withdraw_missed(connection, now) or now
+    if seen is not None:
+        key_values.set_value(
+            connection, key_values.EVENTS_DECIDED, min(seen, first_at, now).isoformat()
+        )
+    # Occurrences, and so the ends of spans, are whole seconds.
+    second, at = (sa.literal(one, UTCDateTime()) for one in (now.replace(microsecond=0), now))
+    _count_from(connection, second, actions.c.created_at > now)
+    again = _withdrawn_across(connection, at)
+    for statement in _statements(second, at):
+        connection.execute(statement)
+    if again:
+        connection.execute(_DECIDED, {"given": again})
 
 
-def _cut_spans(
-    connection: sa.Connection, now: datetime, uids: Sequence[UUID]
-) -> dict[UUID, datetime]:
-    """Cut the spans across `now`; return the first instants of those to decide again, by action.
+_UNTIL = given(action_cursor, "action_uid", "watermark")
+_DECIDED = (
+    sa.update(action_cursor)
+    .where(action_cursor.c.action_uid == _UNTIL.c.action_uid)
+    .values(watermark=_UNTIL.c.watermark)
+)
 
-    These, and those of events, which cannot be cut, still end after `now`.
+
+def _withdrawn_across(
+    connection: sa.Connection, now: sa.ColumnElement[datetime]
+) -> list[dict[str, Any]]:
+    """Withdraw spans across `now` that a tick can decide again; return the watermarks before them.
+
+    The others belong to old revisions, or to actions that are deleted or quarantined.
     """
-    again: dict[UUID, datetime] = {}
-    cut: list[int] = []
-    of_theirs = in_many(connection, missed_spans.c.action_uid, uids)
-    is_across = (missed_spans.c.first_at <= now, missed_spans.c.last_at > now)
-    for span in spans(connection, of_theirs, *is_across):
-        uid, plan = span["action_uid"], span["plan"]
-        is_newest = span["is_decided"] and span["revision"] == span["newest_revision"]
-        if is_newest:
-            again[uid] = min(span["first_at"], again.get(uid, now))
-        elif not isinstance(plan, Plan) or plan.on_event is None:
-            cut.append(span["id"])
-    if cut:
-        its = sa.update(missed_spans).where(in_many(connection, missed_spans.c.id, cut))
-        connection.execute(its.values(last_at=now.replace(microsecond=0)))
-    return again
+    its, is_across = missed_spans.c, missed_spans.c.first_at <= now
+    is_newest = (actions.c.uid == its.action_uid, actions.c.revision == its.revision)
+    decided = sa.exists().where(*is_newest, NOT_DELETED, actions.c.set_aside.is_(None))
+    those = (is_across, its.last_at > now, decided)
+    query = sa.select(its.action_uid, sa.func.min(its.first_at)).where(*those)
+    found = connection.execute(query.group_by(its.action_uid)).all()
+    connection.execute(sa.delete(missed_spans).where(*those))
+    return [{"action_uid": uid, "watermark": at - SECOND} for uid, at in found if at and uid]
+
+
+def _statements(
+    second: sa.ColumnElement[datetime], now: sa.ColumnElement[datetime]
+) -> Iterator[sa.Executable]:
+    is_missed = operations.c.state == OperationState.MISSED
+    yield sa.delete(operations).where(is_missed, operations.c.occurrence_at > now)
+    yield sa.delete(missed_spans).where(missed_spans.c.first_at > now)
+    yield _clamped(missed_spans, second, "last_at")
+    yield _clamped(action_cursor, now, "watermark", "effective_from", "ended_at").values(
+        next_occurrence_at=_due_from(now)
+    )
+    begun = sa.func.coalesce(revisions.c.holds_from, revisions.c.effective_from)
+    yield sa.update(revisions).where(begun > now).values(holds_from=now)
+    yield _clamped(revisions, now, "ended_at")
+    yield from _released()
+    yield _clamped(operations, database_now(), "recorded_at").where(IS_UNSTARTED)
+
+
+def _clamped(table: sa.Table, now: sa.ColumnElement[datetime], *names: str) -> Any:
+    """Return the statement that lets none of these columns lie ahead of `now`."""
+    columns = [table.c[name] for name in names]
+    values = {one.name: sa.case((one > now, now), else_=one) for one in columns}
+    return sa.update(table).where(sa.or_(*(one > now for one in columns))).values(values)
+
+
+def _released() -> Iterator[sa.Executable]:
+    """Yield what lets nothing wait for an instant of the wrong clock.
+
+    A repeated message is harmless. What is being sent keeps its reservation, so that it is not in
+    doubt too soon.
+    """
+    its, clock = operations.c, database_now()
+    earliest = sa.case((its.handing_at.is_(None), clock), else_=database_now(RESERVED_FOR))
+    failed_ahead = sa.exists().where(
+        attempts.c.operation_id == its.id, attempts.c.finished_at > clock
+    )
+    is_no_backoff = (its.failures == 0) | in_unindexed(its.state, {OperationState.QUEUED})
+    waits = (
+        in_unindexed(its.state, UNSTARTED),
+        its.waiting_for.is_(None),
+        its.not_before > earliest,
+    )
+    released = sa.update(operations).where(*waits, is_no_backoff | failed_ahead)
+    yield released.values(not_before=earliest)
+    for table, is_open, longest in (
+        (notices, IS_OWED, LONGEST_WAIT),
+        (backfills, IS_ACTIVE_BACKFILL, RESERVED_FOR),
+    ):
+        is_ahead = table.c.not_before > database_now(longest)
+        yield sa.update(table).where(is_open, is_ahead).values(not_before=clock)
 
 
 def begin_events(connection: sa.Connection, now: datetime) -> None:
-    """Let event actions that were changed ahead of `now` begin at `now`.
+    """Let event actions that were changed ahead of `now` begin at `now`, after a small step too.
 
-    Also after a small step: they have no watermark that waits for the clock to catch up.
+    They have no watermark that waits for the clock to catch up.
     """
-    of_events = action_cursor.c.action_uid.in_(
-        sa.select(actions.c.uid).where(actions.c.event.is_not(None))
-    )
-    changed = (action_cursor.c.watermark > now, action_cursor.c.effective_from > now)
-    ahead = sa.select(action_cursor.c.action_uid).where(of_events, *changed)
-    uids = connection.execute(ahead).scalars().all()
-    for some in parts_of(uids, AT_ONCE):
-        _change_back(connection, now, some)
+    of_events = sa.select(actions.c.uid).where(actions.c.event.is_not(None))
+    ahead = (action_cursor.c.watermark > now, action_cursor.c.effective_from > now)
+    its = sa.update(action_cursor).where(action_cursor.c.action_uid.in_(of_events), *ahead)
+    connection.execute(its.values(effective_from=now))
 
 
 def come_back(connection: sa.Connection, behind: datetime, now: datetime) -> int:
-    """Undo `wind_back` for changes made in (behind, now], after the clock was behind.
+    """Undo `set_right` for changes made in (behind, now], after the clock was behind.
 
     Occurrences before such a change are not the changed action's. Returns how many actions.
     """
     made = revisions.c.effective_from
     again = (revisions.c.holds_from.is_not(None), made > behind, made <= now)
-    newest = (
-        sa.select(sa.func.max(made))
-        .where(revisions.c.action_uid == action_cursor.c.action_uid, *again)
-        .scalar_subquery()
+    its = sa.select(sa.func.max(made)).where(
+        revisions.c.action_uid == action_cursor.c.action_uid, *again
     )
+    newest = its.scalar_subquery()
     changed = action_cursor.c.action_uid.in_(sa.select(revisions.c.action_uid).where(*again))
     right = {"watermark": newest, "effective_from": newest, "next_occurrence_at": _due_from(newest)}
     moved = connection.execute(sa.update(action_cursor).where(changed).values(right))
+    first = sa.select(made).where(
+        revisions.c.action_uid == actions.c.uid, revisions.c.number == 1, *again
+    )
+    _count_from(connection, first.scalar_subquery(), first.exists())
     connection.execute(sa.update(revisions).where(*again).values(holds_from=None))
     return moved.rowcount
 
 
-def _change_back(connection: sa.Connection, now: datetime, uids: Sequence[UUID]) -> None:
-    """Let changes made after `now` hold from `now`; revisions keep their effective_from."""
-    theirs = in_many(connection, revisions.c.action_uid, uids)
-    begun = sa.func.coalesce(revisions.c.holds_from, revisions.c.effective_from)
-    connection.execute(sa.update(revisions).where(theirs, begun > now).values(holds_from=now))
-    ended = sa.update(revisions).where(theirs, revisions.c.ended_at > now)
-    connection.execute(ended.values(ended_at=now))
-    its = in_many(connection, action_cursor.c.action_uid, uids)
-    begins = sa.update(action_cursor).where(its, action_cursor.c.effective_from > now)
-    connection.execute(begins.values(effective_from=now))
+def _count_from(
+    connection: sa.Connection, at: sa.ColumnElement[datetime], which: sa.ColumnElement[bool]
+) -> None:
+    """Let actions be created at an instant, and count from it if they counted from the old one."""
+    query = sa.select(actions.c.uid, actions.c.created_at, actions.c.revision, at.label("now"))
+    counting = sa.type_coerce(actions.c.plan, sa.Text).contains(COUNTING)
+    for uid, old, newest, now in connection.execute(query.where(which, counting)).all():
+        its = sa.select(revisions.c.number, revisions.c.plan).where(revisions.c.action_uid == uid)
+        for number, plan in connection.execute(its).all():
+            if not isinstance(plan, Plan):
+                continue
+            text = plan.counting_from(old, now).to_json()
+            one = (revisions.c.action_uid == uid, revisions.c.number == number)
+            connection.execute(sa.update(revisions).where(*one).values(plan=text))
+            if number == newest:
+                moved = sa.update(actions).where(actions.c.uid == uid)
+                connection.execute(moved.values(plan=text, created_at=now))
+    connection.execute(sa.update(actions).where(which).values(created_at=at))
 
 
 def _due_from(at: sa.ColumnElement[datetime]) -> sa.ColumnElement[datetime]:

@@ -1,11 +1,10 @@
 """Compare the database's clock with this machine's, and with what it was."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import sqlalchemy as sa
 
-from models.sql import database_now, read_clock
-from models.tables import ticks
+from models.sql import read_clock
 from runtime.clock import utc_now
 
 
@@ -23,9 +22,3 @@ def skew_s(asked: datetime, now: datetime, answered: datetime) -> float:
     """
     nearest = min(max(now, asked), answered)
     return round((nearest - now).total_seconds(), 3)
-
-
-def was_ahead(by: timedelta) -> sa.ColumnElement[bool]:
-    """Return the condition that a tick ended more than `by` after the database's clock now."""
-    ahead = sa.select(sa.literal(1)).where(ticks.c.finished_at > database_now(by))
-    return ahead.limit(1).exists()

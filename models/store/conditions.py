@@ -4,9 +4,17 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.operation import TICKED, UNSTARTED, OperationState
+from models.operation import TICKED, UNSTARTED, Cause, OperationState
 from models.sql import in_literals
-from models.tables import action_state, actions, backfills, notices, operations, revisions
+from models.tables import (
+    action_cursor,
+    action_state,
+    actions,
+    backfills,
+    notices,
+    operations,
+    revisions,
+)
 
 NOT_DELETED = actions.c.deleted_at.is_(None)
 # The condition of what a tick may decide, apart from the clock.
@@ -21,6 +29,14 @@ NEVER_STARTED = sa.and_(
 )
 # Recorded by a tick and not started: overdue when it is old.
 IS_EXPECTED = sa.and_(NEVER_STARTED, in_literals(operations.c.cause, TICKED))
+# Recorded by the schedule for an instant that is not decided: the clock was ahead.
+LIES_AHEAD = sa.and_(
+    in_literals(operations.c.cause, {Cause.SCHEDULE}),
+    sa.exists().where(
+        action_cursor.c.action_uid == operations.c.action_uid,
+        action_cursor.c.watermark < operations.c.occurrence_at,
+    ),
+)
 IS_OWED = in_literals(notices.c.state, {"owed"})
 IS_ACTIVE_BACKFILL = in_literals(backfills.c.state, {"active"})
 # The revision that an operation runs.

@@ -31,6 +31,8 @@ class Known:
     notices_failed: int
     # Whether an enabled action mails.
     wants_mail: bool
+    # When the clock was last set back, and by how much; None for never.
+    set_back: tuple[datetime, timedelta] | None
     # When an attempt last lacked its claim, and how; None for never.
     went_back: tuple[datetime, str] | None
 
@@ -46,11 +48,13 @@ def known(connection: sa.Connection) -> Known:
         key_values.value_query(key_values.LAST_NOW).scalar_subquery(),
         failed.scalar_subquery(),
         mails.scalar_subquery(),
+        key_values.value_query(key_values.CLOCK_SET_BACK).scalar_subquery(),
         key_values.value_query(key_values.WENT_BACK).scalar_subquery(),
     )
-    now, last_now, count, wants_mail, lost = connection.execute(query).one()
-    in_force, its_loss = pauses.in_force(connection), _went_back(lost)
-    return Known(now, instant_in(last_now), in_force, count, wants_mail is not None, its_loss)
+    now, last_now, count, wants_mail, clock, lost = connection.execute(query).one()
+    noted = (key_values.set_back_in(clock), _went_back(lost))
+    in_force = pauses.in_force(connection)
+    return Known(now, instant_in(last_now), in_force, count, wants_mail is not None, *noted)
 
 
 def _went_back(stored: str | None) -> tuple[datetime, str] | None:

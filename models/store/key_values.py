@@ -17,8 +17,6 @@ TZ_RELEASE = "tz_release"
 CLOCK_SET_BACK = "clock_set_back"
 # The last attempt that lacked its claim: `{"at": …, "operation": …, "attempt": …, "how": …}`.
 WENT_BACK = "database_went_back"
-# The instant to which cursors are wound back, while some lie ahead of it.
-WINDING_BACK = "winding_back"
 DOWNTIME = "downtime"
 # The last clean stop of a daemon: `{"daemon": …, "at": …}`.
 STOPPED = "daemon_stopped"
@@ -66,9 +64,9 @@ def json_value(connection: sa.Connection, key: str) -> dict[str, Any]:
     return {} if text is None else document_in(text)
 
 
-def clock_set_back(connection: sa.Connection) -> tuple[datetime, timedelta] | None:
+def set_back_in(text: str | None) -> tuple[datetime, timedelta] | None:
     """Return when the clock was last set back, and by how much; None if missing or unreadable."""
-    stored = json_value(connection, CLOCK_SET_BACK)
+    stored = document_in(text or "{}")
     at, seconds = instant_in(stored.get("at")), stored.get("seconds")
     if at is None or not isinstance(seconds, int | float):
         return None

@@ -17,7 +17,7 @@ from models.store.conditions import (
     IS_UNSTARTED,
     NEVER_STARTED,
 )
-from models.store.key_values import KERNEL, LAST_NOW, TZ_RELEASE, WINDING_BACK, value_query
+from models.store.key_values import KERNEL, LAST_NOW, TZ_RELEASE, value_query
 from models.store.notices.missed import IS_TO_BE_TOLD
 from models.store.operations import reserve
 from models.store.operations.external_send import IN_DOUBT
@@ -49,8 +49,8 @@ class Found:
 
     now: datetime
     last_now: datetime | None
-    # Cursors may lie ahead of a clock that was set back.
-    has_to_wind_back: bool
+    # How far the newest of what our clock wrote lies ahead of it; negative otherwise.
+    ahead: timedelta
     has_due: bool
     has_events: bool
     # The stored kernel and tz release.
@@ -63,10 +63,20 @@ class Found:
     set_back_s: float = 0.0
     was_down: bool = False
 
+    @property
+    def gap(self) -> timedelta:
+        """How long the last tick is ago."""
+        return timedelta(0) if self.last_now is None else self.now - self.last_now
+
 
 def _first(column: sa.ColumnElement[Any], *where: Any) -> Any:
     """Return the least value of a column: the beginning of an index."""
     return sa.select(sa.func.min(column)).where(*where).scalar_subquery()
+
+
+def _last(column: sa.ColumnElement[Any], *where: Any) -> Any:
+    """Return the greatest value of a column: the end of an index."""
+    return sa.select(sa.func.max(column)).where(*where).scalar_subquery()
 
 
 def _looking() -> sa.Select[Any]:
@@ -76,7 +86,6 @@ def _looking() -> sa.Select[Any]:
     """
     not_before, beat = operations.c.not_before, operations.c.heartbeat_at
     beating = IS_RUNNING & beat.is_not(None)
-    last_beat = sa.select(sa.func.max(beat)).where(beating).scalar_subquery()
     lease_s, late_s = (sa.bindparam(name, type_=sa.Float) for name in ("lease_s", "late_s"))
     at = sa.bindparam("at", type_=UTCDateTime())
     now = sa.func.coalesce(at, database_now(), type_=UTCDateTime())
@@ -87,7 +96,8 @@ def _looking() -> sa.Select[Any]:
     asked: list[Any] = [
         now,
         value_query(LAST_NOW).scalar_subquery(),
-        value_query(WINDING_BACK).exists(),
+        _last(action_cursor.c.watermark),
+        _last(operations.c.recorded_at, NEVER_STARTED),
         value_query(KERNEL).scalar_subquery(),
         value_query(TZ_RELEASE).scalar_subquery(),
         _first(action_cursor.c.next_occurrence_at) <= now,
@@ -99,7 +109,7 @@ def _looking() -> sa.Select[Any]:
     is_silent = _first(beat, beating) < database_now(-lease_s)
     # The first ones of `Repairs`.
     repairs = [
-        is_silent | (last_beat > database_now(lease_s)),
+        is_silent | (_last(beat, beating) > database_now(lease_s)),
         _first(operations.c.recorded_at, NEVER_STARTED) < database_now(late_s),
         _first(notices.c.not_before, IS_OWED) <= database_now(),
         _first(backfills.c.not_before, IS_ACTIVE_BACKFILL) <= database_now(),
@@ -131,13 +141,17 @@ def look(
     What is silent for `lease`, or unstarted for `overdue`, has to be repaired.
     """
     asked = {"at": at, "lease_s": lease.total_seconds(), "late_s": -overdue.total_seconds()}
-    now, last, winding, *rest = connection.execute(_LOOK, asked).one()
+    now, last, decided, recorded, *rest = connection.execute(_LOOK, asked).one()
+    last_now = instant_in(last)
+    # What is recorded goes by the clock, whatever `now` is.
+    written = (last_now, decided, recorded if at is None else None)
+    ahead = max([one - now for one in written if one is not None], default=timedelta(0))
     kernel, tz, due, event_app, unstarted, is_unsent, waits, *parts = rest
     closer = connection.execute(_LOOK_CLOSER).one() if is_unsent or waits else ()
     repairs = Repairs(*map(bool, [*parts, *closer]))
     queued = () if unstarted is None else reserve.queued(connection)
     listened = workers.listened_queues(connection, workers.GONE) if queued else frozenset()
     return Found(
-        now, instant_in(last), bool(winding), bool(due), event_app is not None,
+        now, last_now, ahead, bool(due), event_app is not None,
         (kernel, tz), repairs, queued, listened,
     )  # fmt: skip

@@ -19,7 +19,7 @@ from models.tables import (
     ticks,
 )
 
-# How far the last tick's `now` may lie from the clock before the clock was wrong.
+# How far what our clock wrote may lie ahead of it: two daemons are less apart.
 CLOCK_WAS_WRONG = timedelta(minutes=5)
 
 _REPORT = sa.insert(ticks).values(finished_at=database_now())

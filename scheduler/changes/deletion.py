@@ -17,7 +17,7 @@ from models.store.actions import cursors, deletion
 from models.store.operations import backfills, refusals
 from runtime.database import give_way
 from scheduler.changes import Change, Done, audit_changes, in_run, keep_out_others
-from scheduler.changes.revisions import decide_until, not_ahead
+from scheduler.changes.revisions import by_right_clock, decide_until
 from scheduler.changes.validation import ChangeContext, check_revision
 
 AT_ONCE = 200
@@ -69,7 +69,7 @@ def delete_locked(
     now = read_clock(connection)
     for locked in rows:
         check_revision(locked, author)
-        decide_until(connection, not_ahead(connection, locked, now), now)
+        decide_until(connection, by_right_clock(connection, locked, now), now)
     names = {row.action_uid: row.name for row in rows}
     if not names:
         return []

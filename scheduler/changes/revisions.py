@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -24,6 +24,7 @@ from models.store import actions, clock_steps
 from models.store.actions import cursors
 from models.store.actions.cursors import Start
 from models.store.tenants.closing import closing
+from models.store.ticks import CLOCK_WAS_WRONG
 from models.stored import document_in
 from runtime.logs.events import EventLog
 from scheduler.forecast import forecast, on_its_way_since
@@ -131,7 +132,11 @@ def conclude(
     connection: sa.Connection, row: sa.Row[Any], revision: Revision, now: datetime
 ) -> Next:
     """Decide a locked action up to `now`; return its next revision, which is not stored yet."""
-    row = not_ahead(connection, row, now)
+    created_at, row = row.created_at, by_right_clock(connection, row, now)
+    if row.created_at != created_at:
+        plan = revision.plan.counting_from(created_at, row.created_at)
+        columns = {**revision.columns, "plan": plan.to_json()}
+        revision = replace(revision, plan=plan, columns=columns)
     recorded, sent = decide_until(connection, row, now)
     effective_from = now
     if goes_on(row, revision.plan):
@@ -181,9 +186,9 @@ def goes_on(row: sa.Row[Any], next_plan: Plan) -> bool:
     return is_on_event and plan.has_same_occurrences(next_plan)
 
 
-def not_ahead(connection: sa.Connection, row: sa.Row[Any], now: datetime) -> sa.Row[Any]:
-    """Return a locked cursor whose watermark is at most `now`, even after the clock went back."""
-    if row.watermark <= now:
+def by_right_clock(connection: sa.Connection, row: sa.Row[Any], now: datetime) -> sa.Row[Any]:
+    """Return a locked cursor that no wrong clock decided; no tick may have noticed that one was."""
+    if row.watermark - now <= CLOCK_WAS_WRONG:
         return row
-    clock_steps.wind_back(connection, now, [row.action_uid])
+    clock_steps.set_right(connection, now)
     return cursors.lock(connection, row.action_uid)

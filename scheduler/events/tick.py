@@ -11,7 +11,6 @@ import sqlalchemy as sa
 from models.action.plan import sound
 from models.store import key_values
 from models.store.actions import cursors
-from models.store.notices import missed as missed_notices
 from models.store.people import events
 from models.stored import instant_in
 from runtime.database import is_of_no_row, reading, unhurried
@@ -181,13 +180,3 @@ def _parted(decided: Sequence[Decided]) -> Iterator[Decided]:
     for one in decided:
         for due in one.decision.due:
             yield one._replace(decision=replace(one.decision, due=(due,)))
-
-
-def withdraw_what_lies_ahead(connection: sa.Connection, now: datetime) -> None:
-    """Withdraw what a clock that was ahead recorded as missed, to decide it again from `now` on."""
-    first_at = events.withdraw_missed(connection, now)
-    missed_notices.tell_again(connection)
-    seen = key_values.instant_value(connection, key_values.EVENTS_DECIDED)
-    until = min(at for at in (seen, first_at, now) if at is not None)
-    if seen is not None:
-        key_values.set_value(connection, key_values.EVENTS_DECIDED, until.isoformat())

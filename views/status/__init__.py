@@ -162,7 +162,7 @@ def _serves(settings: WebSettings) -> bool:
 
 def _clock_set_back(connection: sa.Connection, now: datetime) -> ClockSetBack | None:
     """Return the last day's set-back of the clock, None for none."""
-    found = key_values.clock_set_back(connection)
+    found = key_values.set_back_in(key_values.value(connection, key_values.CLOCK_SET_BACK))
     if found is None or abs(now - found[0]) >= DAY:
         return None
     return ClockSetBack(at=found[0], seconds=found[1].total_seconds())

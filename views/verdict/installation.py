@@ -176,6 +176,11 @@ def _clocks(facts: Facts) -> Iterator[Finding]:
         text = f"the last tick's now lies {lasting(last_now - now)} ahead of the database's clock"
         remedy = "set the database's clock right; the next tick mends the rest"
         yield _found(Kind.CLOCK, _BROKEN, text, remedy)
+    elif facts.known.set_back is not None and now - facts.known.set_back[0] < DAY:
+        at, by = facts.known.set_back
+        text = f"the database's clock was {lasting(by)} ahead until {instant(at)}"
+        remedy = "find what set it; `minutebook audit` has when it was set right"
+        yield _found(Kind.CLOCK, _ATTENTION, text, remedy, at)
     machines = [(f"worker {one['name']}", one["skew_s"]) for one in facts.readers.live]
     if facts.daemon is not None and facts.daemon.is_ticking:
         machines.append((f"daemon {facts.daemon.name}", facts.daemon.clock_skew_s))

@@ -147,12 +147,6 @@ def sendable_anywhere(connection: sa.Connection, limit: int = 100) -> Sequence[O
     return [Owed(*row) for row in connection.execute(query.limit(limit))]
 
 
-def release_after_clock(connection: sa.Connection) -> None:
-    """Release notices that wait longer than quiet hours and backoffs: the clock was ahead."""
-    ahead = notices.c.not_before > database_now(LONGEST_WAIT)
-    connection.execute(sa.update(notices).where(IS_OWED, ahead).values(not_before=database_now()))
-
-
 def begin(connection: sa.Connection, id: UUID, number: int) -> Notice | None:
     """Begin the try of that number; None if it was begun before or the notice is not pending."""
     begun = (

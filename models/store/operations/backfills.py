@@ -57,13 +57,6 @@ def reserve_sendable(connection: sa.Connection, limit: int, by: datetime) -> lis
     return [row.id for row in rows]
 
 
-def release_after_clock(connection: sa.Connection) -> None:
-    """Release backfills that wait longer than any backfill should: the clock was ahead."""
-    ahead = backfills.c.not_before > database_now(RESERVED_FOR)
-    released = sa.update(backfills).where(IS_ACTIVE_BACKFILL, ahead)
-    connection.execute(released.values(not_before=database_now()))
-
-
 def hold(connection: sa.Connection, id: UUID) -> sa.Row[Any] | None:
     """Return a backfill, locked, if it is active: the caller records it.
 

@@ -13,7 +13,7 @@ from models.errors import DatabaseWentBack, LeaseLost
 from models.operation import UNSTARTED, AttemptKey, OperationState
 from models.sql import database_now, in_unindexed, read_clock, upsert
 from models.store import key_values
-from models.store.conditions import IS_RUNNING, IS_UNSTARTED, state_of
+from models.store.conditions import IS_RUNNING, IS_UNSTARTED, LIES_AHEAD, state_of
 from models.store.operations.transitions import WENT_BACK
 from models.tables import action_state, operation_logs, operations
 
@@ -53,16 +53,18 @@ RECENT = 20
 def last_starts(connection: sa.Connection, uid: UUID, id: UUID) -> list[datetime | None]:
     """Return starts of an action's operations but `id`, among them the last one.
 
-    What has ended is in the action's state. That may be of a clock that was ahead: then those of
-    the newest occurrences count.
+    What has ended is in the action's state, unless something ran while the clock was ahead: then
+    those of the newest other occurrences count.
     """
     started = sa.select(operations.c.first_started_at).where(
         operations.c.action_uid == uid,
         operations.c.id != id,
         operations.c.first_started_at.is_not(None),
+        sa.not_(LIES_AHEAD),
     )
+    has_ahead = sa.exists().where(operations.c.action_uid == uid, LIES_AHEAD)
     queries = (
-        sa.select(action_state.c.last_run_at).where(state_of(uid)),
+        sa.select(action_state.c.last_run_at).where(state_of(uid), sa.not_(has_ahead)),
         started.order_by(operations.c.occurrence_at.desc()).limit(RECENT),
         # What was asked for may be of an occurrence long ago.
         started.where(IS_RUNNING),

@@ -14,8 +14,7 @@ import sqlalchemy as sa
 from models.bulk_sql import given, locked
 from models.carriers import OURS
 from models.operation import UNSTARTED, OperationState
-from models.sql import database_now, in_literals, in_many, in_unindexed, precedes
-from models.store import clocks
+from models.sql import database_now, in_literals, in_unindexed
 from models.store.operations import RESERVED_FOR
 from models.store.operations.transitions import becomes
 from models.store.pauses import is_paused
@@ -205,35 +204,6 @@ def _resend(
     )
     later = sa.update(operations).where(operations.c.id.in_(those.scalar_subquery()))
     return connection.execute(later.values(not_before=at)).rowcount
-
-
-def release_after_clock(
-    connection: sa.Connection, ahead: timedelta, limit: int, before: Place | None = None
-) -> Place | None:
-    """Release up to `limit` waiting operations, the latest first; return where the next begin.
-
-    Only if the database's clock was ahead by more than `ahead`: otherwise they wait for that
-    clock's instants. A repeated message is harmless; backoffs end early. Each is visited once:
-    what is sent meanwhile would be released again and again.
-    """
-    columns = (operations.c.not_before, operations.c.id)
-    waiting = sa.select(*columns).where(sa.text(SENDABLE), columns[0] > database_now())
-    if before is not None:
-        waiting = waiting.where(precedes(columns, before))
-    in_order = waiting.where(clocks.was_ahead(ahead)).order_by(*(one.desc() for one in columns))
-    found = connection.execute(in_order.limit(limit)).all()
-    # An operation being sent keeps its reservation, so that it is not in doubt too soon.
-    earliest = sa.case(
-        (operations.c.handing_at.is_(None), database_now()), else_=database_now(RESERVED_FOR)
-    )
-    released = sa.update(operations).where(
-        in_many(connection, operations.c.id, [id for _, id in found if id is not None]),
-        in_unindexed(operations.c.state, UNSTARTED),
-        operations.c.not_before > earliest,
-    )
-    connection.execute(released.values(not_before=earliest))
-    readable = [(at, id) for at, id in found if at is not None and id is not None]
-    return readable[-1] if readable else None
 
 
 def _rows(messages: Sequence[Message]) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from models.events import LAST_SEEN
 from models.notices import Moment
 from models.operation import REQUESTED, TICKED, Cause, OperationState
 from models.sql import database_now, read_clock
-from models.store.conditions import IS_RUNNING, IS_UNSTARTED
+from models.store.conditions import IS_RUNNING, IS_UNSTARTED, LIES_AHEAD
 from models.store.operations import OVERLAP, is_requested, put_back, refusals
 from models.store.operations.end import EndResult
 from models.store.operations.heartbeat import last_starts
@@ -253,7 +253,7 @@ def _is_overtaken_retry(connection: sa.Connection, recorded: OperationFacts) -> 
         .where(operations.c.action_uid == recorded.action_uid)
         .where(operations.c.occurrence_at > recorded.occurrence_at)
         .where(operations.c.first_started_at.is_not(None))
-        .where(operations.c.cause == Cause.SCHEDULE)
+        .where(operations.c.cause == Cause.SCHEDULE, sa.not_(LIES_AHEAD))
     )
     return connection.execute(newer.limit(1)).first() is not None
 
@@ -270,13 +270,12 @@ def _comes_too_soon(connection: sa.Connection, recorded: OperationFacts) -> bool
     """Return whether the interval's tolerance drops this scheduled operation."""
     if not recorded.may_come_too_soon:
         return False
-    now = read_clock(connection)
+    now, starts = (
+        read_clock(connection),
+        last_starts(connection, recorded.action_uid, recorded.id),
+    )
     # A start in the future comes from a clock that was ahead: ignore it.
-    known = [
-        at
-        for at in last_starts(connection, recorded.action_uid, recorded.id)
-        if at is not None and at <= now
-    ]
+    known = [at for at in starts if at is not None and at <= now]
     return bool(known) and recorded.plan.drops(max(known), now)
 
 
@@ -302,12 +301,17 @@ def _earlier_in_order(connection: sa.Connection, recorded: OperationFacts) -> UU
 
 
 def _is_older(connection: sa.Connection, operation_id: UUID, running: UUID) -> bool:
-    """Return whether an operation's occurrence lies before that of the running one."""
-    occurrences = sa.select(operations.c.id, operations.c.occurrence_at).where(
-        operations.c.id.in_([operation_id, running])
+    """Return whether an operation's occurrence lies before that of the running one.
+
+    What a clock that was ahead started is not newer.
+    """
+    its_occurrence = sa.select(operations.c.occurrence_at).where(operations.c.id == operation_id)
+    newer = sa.select(sa.literal(1)).where(
+        operations.c.id == running,
+        operations.c.occurrence_at > its_occurrence.correlate(None).scalar_subquery(),
+        sa.not_(LIES_AHEAD),
     )
-    at = {row.id: row.occurrence_at for row in connection.execute(occurrences)}
-    return bool(at[operation_id] < at[running])
+    return connection.execute(newer).first() is not None
 
 
 def _yield_to_running(

@@ -125,7 +125,6 @@ def test_operations_of_an_action_that_a_hand_deleted_stop_nothing(few: Furnished
 FACTS = (
     key_values.LAST_NOW,
     key_values.CLOCK_SET_BACK,
-    key_values.WINDING_BACK,
     key_values.DOWNTIME,
     key_values.EVENTS_DECIDED,
 )

@@ -1,9 +1,7 @@
 """Under any clock change, every occurrence has an outcome and none runs twice."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from threading import Thread
 from typing import Any
 from uuid import UUID
@@ -16,21 +14,18 @@ from hypothesis import strategies as st
 
 from broker.app import configure
 from models.fingerprint import operation_id
-from models.store import clock_steps, key_values, ticks
+from models.store import clock_steps, key_values
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import reserve
 from models.store.tick_work import Found
-from models.tables import action_cursor, actions, installation, missed_spans, operations
+from models.tables import action_cursor, actions, installation, missed_spans
 from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import make_engine, reading
-from scheduler import clock_rewind
 from scheduler.changes import Change, change, deletion, editing
-from scheduler.clock_rewind import look
 from scheduler.explain import explain
 from scheduler.occurrence import occurrences_between
 from scheduler.sweep import Sweeper
-from scheduler.tick import Tick, TickReport, tick
+from scheduler.tick import Tick, TickReport, look, tick
 from tests.factories import (
     author,
     cursor_of,
@@ -56,14 +51,6 @@ HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
 def clock(engine: sa.Engine) -> VirtualClock:
     """The clock of the engine's database, at seven."""
     return VirtualClock(engine, SEVEN)
-
-
-@pytest.fixture(autouse=True)
-def pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Actions are wound back by two at a time, without waiting for others in between."""
-    monkeypatch.setattr(clock_steps, "AT_ONCE", 2)
-    monkeypatch.setattr(clock_rewind, "MOST_RELEASED", 2)
-    monkeypatch.setattr(clock_rewind, "give_way", lambda _: None)
 
 
 def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> TickReport:
@@ -111,7 +98,7 @@ def test_an_action_that_had_ended_by_a_clock_that_was_ahead_runs_by_the_right_on
 def test_a_due_date_between_now_and_what_is_decided_already_is_not_lost(
     engine: sa.Engine, clock: VirtualClock
 ) -> None:
-    action = make_action(engine, name="one", when=EVERY_MINUTE)
+    action = make_action(engine, name="one", when=HOURLY)
     run_tick(engine, clock, SEVEN + 4 * MINUTE)
     clock.set(SEVEN + MINUTE)
     due_at = SEVEN + 3 * MINUTE
@@ -136,240 +123,13 @@ def test_of_two_daemons_that_see_one_jump_one_sets_the_clock_right(
 
     with engine.begin() as connection:
         # The first has set it right, and not committed yet.
+        clock_steps.set_right(connection, clock.now)
         key_values.set_value(connection, key_values.LAST_NOW, clock.now.isoformat())
         other.start()
         assert wait_for(lambda: waits_for_lock(engine), 20)
     other.join()
 
     assert [one.set_back_s for one in found] == [0.0]
-
-
-class KilledDaemon(Exception):
-    """The daemon ends here."""
-
-
-@contextmanager
-def interrupted(engine: sa.Engine, then: Callable[[], None]) -> Iterator[None]:
-    """Call `then` after the first actions were wound back, before the others."""
-    wind_back = clock_steps.wind_back
-    pages: list[int] = []
-
-    def first(connection: sa.Connection, now: datetime, uids: Sequence[UUID]) -> None:
-        pages.append(len(uids))
-        if len(pages) == 2:
-            connection.rollback()
-            then()
-            return
-        wind_back(connection, now, uids)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clock_steps, "wind_back", first)
-        yield
-    assert pages[:2] == [2, 2]
-
-
-def decided_ahead(engine: sa.Engine, clock: VirtualClock, when: Any) -> list[Change]:
-    """Return seven actions that are decided up to seven, and then for a day ahead of it."""
-    made = [make_action(engine, name=f"no {n}", when=when) for n in range(7)]
-    run_tick(engine, clock, SEVEN)
-    run_tick(engine, clock, SEVEN + DAY)
-    return made
-
-
-def watermarks(engine: sa.Engine) -> list[datetime]:
-    with reading(engine) as connection:
-        return list(connection.execute(sa.select(action_cursor.c.watermark)).scalars())
-
-
-def kill() -> None:
-    raise KilledDaemon
-
-
-def test_a_daemon_that_is_killed_while_it_winds_back_leaves_the_rest_to_the_next_tick(
-    engine: sa.Engine, clock: VirtualClock
-) -> None:
-    made = decided_ahead(engine, clock, when=HOURLY)
-
-    with interrupted(engine, kill), pytest.raises(KilledDaemon):
-        run_tick(engine, clock, SEVEN + MINUTE)
-    before = sorted(watermarks(engine))
-    restarted = run_tick(engine, clock, SEVEN + 3 * MINUTE)
-    after = set(watermarks(engine))
-    run_tick(engine, clock, SEVEN + HOUR)
-
-    assert before == [SEVEN + MINUTE] * 2 + [SEVEN + DAY] * 5
-    assert restarted.clock_set_back_s == 0
-    assert after == {SEVEN + 3 * MINUTE}
-    assert all(SEVEN + HOUR in due_of(engine, one) for one in made)
-    with reading(engine) as connection:
-        assert key_values.value(connection, key_values.WINDING_BACK) is None
-
-
-def test_a_tick_that_began_by_a_wrong_clock_decides_nothing_while_others_wind_back(
-    engine: sa.Engine, clock: VirtualClock
-) -> None:
-    for n in range(7):
-        make_action(engine, name=f"no {n}", when=EVERY_MINUTE)
-    run_tick(engine, clock, SEVEN)
-    clock.set(SEVEN + DAY)
-    found = look(engine, None, Sweeper(LEASE, NO_ALERTS))
-    begun = Tick(engine, TickReport(found.now))
-    clock.set(SEVEN + DAY + MINUTE)
-    make_action(engine, name="as of the wrong clock", when=EVERY_MINUTE)
-    run_tick(engine, clock, SEVEN + DAY + MINUTE)
-
-    with interrupted(engine, partial(begun.decide_by_clock, 100)):
-        run_tick(engine, clock, SEVEN + MINUTE)
-
-    assert begun.report.decided == 0
-    assert set(watermarks(engine)) == {SEVEN + MINUTE}
-
-
-def test_two_daemons_wind_back_together(engine: sa.Engine, clock: VirtualClock) -> None:
-    for n in range(7):
-        make_action(engine, name=f"no {n}", when=HOURLY)
-    run_tick(engine, clock, SEVEN + DAY)
-    clock.set(SEVEN + MINUTE)
-
-    with interrupted(engine, lambda: _look_once(engine)):
-        look(engine, None, Sweeper(LEASE, NO_ALERTS))
-
-    assert set(watermarks(engine)) == {SEVEN + MINUTE}
-
-
-def test_a_clock_that_jumps_ahead_again_while_actions_are_wound_back_is_set_right_again(
-    engine: sa.Engine, clock: VirtualClock
-) -> None:
-    decided_ahead(engine, clock, when=EVERY_MINUTE)
-
-    with interrupted(engine, lambda: clock.set(SEVEN + 2 * DAY)):
-        run_tick(engine, clock, SEVEN + MINUTE)
-    right = run_tick(engine, clock, SEVEN + 2 * MINUTE)
-
-    assert right.clock_set_back_s == (2 * DAY - 2 * MINUTE).total_seconds()
-    assert set(watermarks(engine)) == {SEVEN + 2 * MINUTE}
-
-
-@pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
-def test_a_change_of_just_those_that_are_wound_back_next_leaves_no_other_ahead(
-    engine: sa.Engine, clock: VirtualClock
-) -> None:
-    decided_ahead(engine, clock, when=HOURLY)
-    clock.set(SEVEN + MINUTE)
-    its, farthest = action_cursor.c, action_cursor.c.watermark.desc()
-    winding = Thread(target=lambda: look(engine, None, Sweeper(LEASE, NO_ALERTS)))
-
-    with engine.begin() as connection:
-        next_two = sa.select(its.action_uid).order_by(farthest).limit(2)
-        changed = sa.update(action_cursor).where(its.action_uid.in_(next_two))
-        connection.execute(changed.values(watermark=SEVEN + MINUTE))
-        winding.start()
-        assert wait_for(lambda: waits_for_lock(engine), 20)
-    winding.join()
-
-    assert set(watermarks(engine)) == {SEVEN + MINUTE}
-
-
-@pytest.mark.parametrize("minutes", [0, 3])
-def test_what_is_due_while_actions_are_wound_back_is_not_missed(
-    engine: sa.Engine, clock: VirtualClock, minutes: int
-) -> None:
-    each = {"catch_up": "all", "overlap": "allow"}
-    action = make_action(engine, when=EVERY_MINUTE, policy=each)
-    run_tick(engine, clock, SEVEN)
-    run_tick(engine, clock, SEVEN + 12 * MINUTE)
-    with delayed(clock, SEVEN + MINUTE + minutes * MINUTE):
-        run_tick(engine, clock, SEVEN + MINUTE)
-    for minute in range(minutes + 2, 14):
-        run_tick(engine, clock, SEVEN + minute * MINUTE)
-
-    # The wrong clock missed the first, which lies before the right one.
-    assert due_of(engine, action) == [SEVEN + minute * MINUTE for minute in range(2, 14)]
-
-
-@pytest.mark.parametrize("minutes", [0, 4, 20])
-def test_however_long_winding_back_takes_changes_hold_from_where_the_clock_was_set_right(
-    engine: sa.Engine, clock: VirtualClock, settings: Settings, minutes: int
-) -> None:
-    for n in range(5):
-        make_action(engine, name=f"no {n}", when=EVERY_MINUTE)
-    run_tick(engine, clock, SEVEN)
-    run_tick(engine, clock, SEVEN + DAY)
-    often = {"look_back": "PT1H", "catch_up": "all", "overlap": "allow"}
-    made = make_action(engine, name="made ahead", when=EVERY_MINUTE, policy=often)
-    run_tick(engine, clock, SEVEN + DAY + MINUTE)
-
-    with delayed(clock, SEVEN + MINUTE + minutes * MINUTE):
-        run_tick(engine, clock, SEVEN + MINUTE)
-    for minute in range(2, 5):
-        run_tick(engine, clock, SEVEN + (minutes + minute) * MINUTE)
-
-    right = [at for at in due_of(engine, made) if at < SEVEN + HOUR]
-    assert right == [SEVEN + n * MINUTE for n in range(2, minutes + 5)]
-    assert verdict(engine, settings, made, SEVEN + 2 * MINUTE) == "queued"
-
-
-@contextmanager
-def delayed(clock: VirtualClock, until: datetime) -> Iterator[None]:
-    """Let the clock stand at `until` when the first actions are wound back."""
-    release = clock_rewind._release_all
-
-    def takes_long(engine: sa.Engine) -> None:
-        clock.set(until)
-        release(engine)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clock_rewind, "_release_all", takes_long)
-        yield
-
-
-def _look_once(engine: sa.Engine) -> None:
-    found = look(engine, None, Sweeper(LEASE, NO_ALERTS))
-    assert (found.has_to_wind_back, found.set_back_s) == (False, 0)
-
-
-def test_operations_that_wait_for_a_wrong_clock_are_released_some_at_a_time(
-    engine: sa.Engine, clock: VirtualClock
-) -> None:
-    made = [make_action(engine, name=f"no {n}", when=EVERY_MINUTE) for n in range(5)]
-    run_tick(engine, clock, SEVEN + DAY)
-    with engine.begin() as connection:
-        later = sa.update(operations).where(operations.c.state == "queued")
-        connection.execute(later.values(not_before=SEVEN + DAY + HOUR, handing_at=None))
-        ticks.report(connection, "one", SEVEN + DAY, 1.0, {})
-
-    clock.set(SEVEN + MINUTE)
-    look(engine, None, Sweeper(LEASE, NO_ALERTS))
-
-    waiting = [row["not_before"] for one in made for row in rows_of(engine, one)]
-    assert waiting == [SEVEN + MINUTE] * 5
-
-
-def test_what_is_sent_meanwhile_is_not_released_again(
-    engine: sa.Engine, clock: VirtualClock
-) -> None:
-    made = [make_action(engine, name=f"no {n}", when=EVERY_MINUTE) for n in range(5)]
-    run_tick(engine, clock, SEVEN + DAY)
-    ids = [row["id"] for one in made for row in rows_of(engine, one)]
-    with engine.begin() as connection:
-        later = sa.update(operations).where(operations.c.id.in_(ids))
-        connection.execute(later.values(not_before=SEVEN + DAY + HOUR, handing_at=None))
-        ticks.report(connection, "one", SEVEN + DAY, 1.0, {})
-    clock.set(SEVEN + MINUTE)
-    release, pages = reserve.release_after_clock, []
-
-    def sent_meanwhile(connection: sa.Connection, *given: Any) -> Any:
-        pages.append(given)
-        assert len(pages) < 10
-        place = release(connection, *given)
-        connection.execute(later.values(not_before=SEVEN + DAY + 2 * HOUR))
-        return place
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reserve, "release_after_clock", sent_meanwhile)
-        look(engine, None, Sweeper(LEASE, NO_ALERTS))
-
-    assert 2 <= len(pages) <= 4
 
 
 def test_a_paused_action_is_not_filed_again(engine: sa.Engine, clock: VirtualClock) -> None:

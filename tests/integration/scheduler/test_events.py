@@ -33,13 +33,12 @@ from runtime.database import make_engine, reading
 from scheduler.changes.change import apply_all
 from scheduler.changes.deletion import delete
 from scheduler.changes.editing import set_active
-from scheduler.clock_rewind import look
 from scheduler.events import Watched
 from scheduler.events.tick import EventTick
 from scheduler.explain import explain
 from scheduler.forecast import too_late_for
 from scheduler.sweep import Sweeper
-from scheduler.tick import Tick, TickReport, tick
+from scheduler.tick import Tick, TickReport, look, tick
 from tests.factories import (
     DEFAULT_APP,
     author,

@@ -17,7 +17,6 @@ from models.operation import OperationState
 from models.sql import read_clock
 from models.store import (
     actions,
-    clock_steps,
     key_values,
     measures,
     notices,
@@ -89,19 +88,6 @@ def test_cursors_that_are_left_out_or_waited_for(filled: Filled, statements: Sta
         cursors.lock(connection, filled.due[0])
 
     assert_indexed(statements, "action_cursor_due")
-
-
-def test_a_clock_that_went_back(filled: Filled, statements: Statements) -> None:
-    """At the planner's figures none is ahead, as on every day but that one."""
-    statements.is_repeated = False
-
-    with statements.captured(), filled.engine.connect() as connection:
-        clock_steps.hold_ahead(connection, filled.now + timedelta(days=1))
-        clock_steps.wind_back(connection, filled.now, filled.due[:500])
-        place = (filled.now + timedelta(days=1), uuid4())
-        reserve.release_after_clock(connection, timedelta(minutes=5), 10, place)
-
-    assert_indexed(statements, "action_cursor_ahead", "operations_to_send")
 
 
 def test_a_new_release_files_anew_in_batches(filled: Filled, statements: Statements) -> None:

@@ -142,18 +142,6 @@ def test_old_notices_go_those_that_are_owed_stay(crew: Crew) -> None:
     assert (went, crew.owed()) == (1, [("failure", "ann@example.com")])
 
 
-def test_after_a_clock_that_was_ahead_what_is_owed_does_not_wait_for_its_instants(
-    crew: Crew,
-) -> None:
-    crew.run(crew.make(hooks={"on_success": [HOOK]}))
-    with crew.engine.begin() as connection:
-        year = read_clock(connection) + timedelta(days=365)
-        connection.execute(sa.update(notices).values(not_before=year))
-        stored.release_after_clock(connection)
-
-        assert len(stored.reserve(connection, 10, read_clock(connection))) == 1
-
-
 def test_an_attempt_that_is_tried_again_owes_nothing_yet(crew: Crew) -> None:
     action = crew.make(hooks=HOOKS, policy={"retry": {"max_attempts": 2}})
     crew.error = "source is away"

@@ -28,7 +28,7 @@ WORKER = {
 }  # fmt: skip
 FOLLOWER = {**WORKER, "name": "celery@here", "queues": "celery", "follows": ["shop.close_day"]}
 WELL = Facts(
-    known=Known(NOW, NOW, (), 0, wants_mail=False, went_back=None),
+    known=Known(NOW, NOW, (), 0, wants_mail=False, set_back=None, went_back=None),
     daemon=DAEMON,
     ticks=(),
     readers=Readers((WORKER, FOLLOWER), ()),
@@ -127,6 +127,11 @@ def test_nothing_is_found_where_all_is_well(settings: Settings) -> None:
             known(last_now=NOW + 60 * MINUTE), Kind.CLOCK, Severity.BROKEN,
             "the last tick's now lies 1 h ahead of the database's clock",
             id="clock_ahead",
+        ),
+        pytest.param(
+            known(set_back=(NOW - MINUTE, 60 * MINUTE)), Kind.CLOCK, Severity.ATTENTION,
+            "the database's clock was 1 h ahead until 2027-01-04T11:59:00Z",
+            id="clock_was_ahead",
         ),
         pytest.param(
             replace(WELL, readers=Readers(({**WORKER, "skew_s": -3600.0},), ())),

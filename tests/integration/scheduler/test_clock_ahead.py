@@ -1,0 +1,275 @@
+"""What was written while the database's clock was ahead holds nothing up once it is right."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+
+from models.operation import OperationState
+from models.store import audit
+from models.store.notices.alerting import NO_ALERTS
+from models.store.operations.end import Outcome
+from models.store.operations.start_checks import NotClaimed
+from models.store.operations.take import Claim
+from models.store.scope import Scope
+from models.tables import backfills, notices, operations
+from runtime.config import Settings
+from runtime.database import reading
+from scheduler.changes import Change, editing
+from scheduler.sweep import Sweeper
+from scheduler.tick import TickReport, look, tick
+from tests.attempts import end
+from tests.factories import (
+    author,
+    claimed,
+    cursor_of,
+    make_action,
+    row_of,
+    rows_of,
+)
+from tests.virtual_clock import VirtualClock
+from views import verdict
+from views.verdict import Finding, Kind
+
+SEVEN = datetime(2027, 1, 4, 7, 0, tzinfo=UTC)
+SECOND, MINUTE, HOUR, DAY = (
+    timedelta(seconds=1),
+    timedelta(minutes=1),
+    timedelta(hours=1),
+    timedelta(days=1),
+)
+LEASE = timedelta(seconds=45)
+EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
+HOURLY = {"every": "PT1H"}
+
+
+@pytest.fixture
+def clock(engine: sa.Engine) -> VirtualClock:
+    """The clock of the engine's database, at seven, where a first tick has come."""
+    made = VirtualClock(engine, SEVEN)
+    run_tick(engine, made, SEVEN)
+    return made
+
+
+def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> TickReport:
+    clock.set(now)
+    return tick(engine, None, Sweeper(LEASE, NO_ALERTS))
+
+
+def due_of(engine: sa.Engine, action: Change) -> list[datetime]:
+    return [row["occurrence_at"] for row in rows_of(engine, action) if row["state"] != "missed"]
+
+
+def changed(engine: sa.Engine, action: Change) -> None:
+    editing.rename(engine, action.uid, "renamed", author())
+
+
+def switched(engine: sa.Engine, action: Change) -> None:
+    for active in (False, True):
+        editing.set_active(engine, action.uid, active=active, author=author())
+
+
+def left_alone(_engine: sa.Engine, _action: Change) -> None:
+    """Change nothing."""
+
+
+@pytest.mark.parametrize("then", [left_alone, changed, switched])
+@pytest.mark.parametrize("ahead", [timedelta(hours=2), timedelta(days=1_461)], ids=str)
+@pytest.mark.parametrize(
+    ("when", "due"),
+    [
+        pytest.param(EVERY_MINUTE, SEVEN + 10 * MINUTE, id="cron"),
+        pytest.param(HOURLY, SEVEN + 5 * MINUTE + HOUR, id="interval"),
+        pytest.param(
+            {"rrule": "FREQ=DAILY;COUNT=3", "at": "08:00", "timezone": "UTC"},
+            SEVEN + HOUR,
+            id="rrule",
+        ),
+        pytest.param({"every": "PT1H", "from": "end"}, SEVEN + 5 * MINUTE, id="from_end"),
+    ],
+)
+def test_an_action_saved_ahead_of_any_tick_runs_by_the_right_clock(
+    engine: sa.Engine,
+    clock: VirtualClock,
+    when: Any,
+    due: datetime,
+    ahead: timedelta,
+    then: Callable[[sa.Engine, Change], None],
+) -> None:
+    clock.set(SEVEN + ahead)
+    action = make_action(engine, when=when)
+    clock.set(SEVEN + 5 * MINUTE)
+    then(engine, action)
+    run_tick(engine, clock, SEVEN + 5 * MINUTE)
+    for minutes in range(10, 70, 5):
+        run_tick(engine, clock, SEVEN + minutes * MINUTE)
+        run_tick(engine, clock, SEVEN + minutes * MINUTE + SECOND)
+
+    found = [row["occurrence_at"] for row in rows_of(engine, action)]
+    assert found
+    assert min(abs(at - due) for at in found) <= SECOND
+    assert min(found) > SEVEN + 4 * MINUTE
+
+
+FAILED_ONCE = Outcome(OperationState.PENDING, "no ink", delay=HOUR, is_failure=True)
+DONE = Outcome(OperationState.SUCCESS)
+
+
+def at(engine: sa.Engine, action: Change, occurrence: datetime) -> UUID:
+    (id,) = (row["id"] for row in rows_of(engine, action) if row["occurrence_at"] == occurrence)
+    return UUID(str(id))
+
+
+def run(engine: sa.Engine, id: UUID, outcome: Outcome = DONE) -> None:
+    assert isinstance(claimed(engine, id), Claim)
+    with engine.begin() as connection:
+        end(connection, id, 1, outcome, alerts=NO_ALERTS)
+
+
+def not_before(engine: sa.Engine, id: UUID) -> datetime:
+    found: datetime = row_of(engine, id)["not_before"]
+    return found
+
+
+def test_after_a_run_ahead_of_the_clock_a_retry_starts(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    action = make_action(engine, when=EVERY_MINUTE)
+    run_tick(engine, clock, SEVEN + DAY)
+    run(engine, at(engine, action, SEVEN + DAY))
+    run_tick(engine, clock, SEVEN + MINUTE)
+    run_tick(engine, clock, SEVEN + 2 * MINUTE)
+    id = at(engine, action, SEVEN + 2 * MINUTE)
+    run(engine, id, FAILED_ONCE)
+
+    assert isinstance(claimed(engine, id, 2), Claim)
+
+
+def test_a_start_ahead_of_the_clock_is_not_too_soon_for_the_next(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    when = {"every": "PT10M", "tolerance": "PT1M", "starting_at": SEVEN.isoformat()}
+    action = make_action(engine, when=when, policy={"overlap": "allow"})
+    run_tick(engine, clock, SEVEN + HOUR)
+    run(engine, at(engine, action, SEVEN + HOUR))
+    run_tick(engine, clock, SEVEN + 9 * MINUTE)
+    run_tick(engine, clock, SEVEN + 10 * MINUTE)
+
+    run(engine, at(engine, action, SEVEN + 10 * MINUTE))
+    run_tick(engine, clock, SEVEN + 20 * MINUTE)
+    clock.set(SEVEN + 18 * MINUTE)
+    assert claimed(engine, at(engine, action, SEVEN + 20 * MINUTE)) is NotClaimed.DROPPED
+
+
+def test_what_runs_ahead_of_the_clock_is_replaced(engine: sa.Engine, clock: VirtualClock) -> None:
+    action = make_action(engine, when=EVERY_MINUTE, policy={"overlap": "replace"})
+    run_tick(engine, clock, SEVEN + DAY)
+    ahead = at(engine, action, SEVEN + DAY)
+    claimed(engine, ahead)
+    run_tick(engine, clock, SEVEN + MINUTE)
+    run_tick(engine, clock, SEVEN + 2 * MINUTE)
+
+    claimed(engine, at(engine, action, SEVEN + 2 * MINUTE))
+
+    assert row_of(engine, ahead)["cancel_requested_at"] is not None
+
+
+def test_only_a_backoff_of_the_right_clock_is_waited_for(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    right, wrong = (make_action(engine, name=name, when=EVERY_MINUTE) for name in ("a", "b"))
+    run_tick(engine, clock, SEVEN + MINUTE)
+    kept, released = (at(engine, one, SEVEN + MINUTE) for one in (right, wrong))
+    run(engine, kept, FAILED_ONCE)
+    clock.set(SEVEN + 30 * MINUTE)
+    run(engine, released, FAILED_ONCE)
+    run_tick(engine, clock, SEVEN + 30 * MINUTE)
+
+    run_tick(engine, clock, SEVEN + 2 * MINUTE)
+
+    assert not_before(engine, kept) == SEVEN + MINUTE + HOUR
+    # Released, sent at once, and waited for as after any sending.
+    assert not_before(engine, released) <= SEVEN + 2 * MINUTE + 5 * MINUTE
+
+
+def test_what_was_sent_or_owed_ahead_of_the_clock_waits_for_none_of_its_instants(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    action = make_action(engine, when=EVERY_MINUTE)
+    run_tick(engine, clock, SEVEN + DAY)
+    id, year = at(engine, action, SEVEN + DAY), SEVEN + 365 * DAY
+    notice = {"id": id, "kind": "success", "target": {}, "payload": {}, "state": "owed"}
+    filling = {"id": id, "small_app_id": 1, "action_uid": action.uid, "since": SEVEN}
+    filling |= {"until": year, "mode": "all", "state": "active", "actor": "tests"}
+    with engine.begin() as connection:
+        connection.execute(
+            sa.insert(notices).values(**notice, tries=0, not_before=year, created_at=year)
+        )
+        connection.execute(
+            sa.insert(backfills).values(**filling, not_before=year, requested_at=year)
+        )
+
+    clock.set(SEVEN + MINUTE)
+    look(engine, None, Sweeper(LEASE, NO_ALERTS))
+
+    with reading(engine) as connection:
+        found = [
+            connection.execute(sa.select(table.c.not_before).where(table.c.id == id)).scalar_one()
+            for table in (operations, notices, backfills)
+        ]
+    assert found == [SEVEN + MINUTE] * 3
+
+
+def test_what_people_chose_for_later_stays(engine: sa.Engine, clock: VirtualClock) -> None:
+    next_year = SEVEN + 365 * DAY
+    later = make_action(engine, when={"every": "P1D", "starting_at": next_year.isoformat()})
+    before = cursor_of(engine, later)
+    run_tick(engine, clock, SEVEN + MINUTE)
+
+    report = run_tick(engine, clock, SEVEN + 2 * MINUTE)
+
+    assert report.clock_set_back_s == 0
+    assert cursor_of(engine, later) == before
+    assert before["next_occurrence_at"] == next_year
+
+
+@pytest.mark.parametrize("apart", [timedelta(milliseconds=3), 5 * MINUTE], ids=str)
+def test_daemons_whose_clocks_differ_a_little_leave_each_other_alone(
+    engine: sa.Engine, clock: VirtualClock, apart: timedelta
+) -> None:
+    action = make_action(engine, when=EVERY_MINUTE)
+    run_tick(engine, clock, SEVEN + MINUTE + apart)
+
+    report = run_tick(engine, clock, SEVEN + MINUTE)
+
+    assert report.clock_set_back_s == 0
+    assert cursor_of(engine, action)["watermark"] == SEVEN + MINUTE + apart
+
+
+def clock_findings(engine: sa.Engine, settings: Settings) -> list[Finding]:
+    with reading(engine) as connection:
+        found = verdict.look(connection, settings).verdict.findings
+    return [one for one in found if one.kind is Kind.CLOCK]
+
+
+def test_what_was_set_right_is_in_the_audit_and_a_finding_for_a_day(
+    engine: sa.Engine, clock: VirtualClock, settings: Settings
+) -> None:
+    run_tick(engine, clock, SEVEN + 2 * HOUR)
+    run_tick(engine, clock, SEVEN + HOUR)
+
+    with reading(engine) as connection:
+        (entry,) = audit.listed(connection, Scope(None), 10)
+    assert (entry["actor"], entry["verb"], entry["details"]["seconds"]) == (
+        "daemon",
+        "clock.set_right",
+        3600.0,
+    )
+    assert [one.text for one in clock_findings(engine, settings)] == [
+        "the database's clock was 1 h ahead until 2027-01-04T08:00:00Z"
+    ]
+    clock.set(SEVEN + 2 * DAY)
+    assert clock_findings(engine, settings) == []
