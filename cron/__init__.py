@@ -3,9 +3,8 @@
 from cron.blackout import Blackout, Span, YearlyDay, blackout
 from cron.daylight import ClockChange, clock_changes
 from cron.errors import InvalidRule
-from cron.rule import parse_rule
+from cron.rule import oversized_steps, parse_rule
 from cron.schedule import CronSchedule, WallClock
-from cron.steps import oversized_steps
 from cron.sun import SolarEvent, SolarSchedule
 from cron.words import in_words
 from cron.zone import tz_release

@@ -55,26 +55,13 @@ WEEKDAY = Field(
 )
 FIELDS = (MINUTE, HOUR, DAY, MONTH, WEEKDAY)
 
-# The names in full, or shortened to more than three letters.
-NAMES = {
-    MONTH: r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
-    r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?",
-    WEEKDAY: r"(?:sun|mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?)(?:day)?s?",
-}
-
-_RANDOM = (
-    "'H', 'R' and '~' select no value; write the number itself, and \"jitter\" beside the rule to "
-    "spread actions"
-)
-# Characters of other schedulers' dialects, and what to write instead.
-FOREIGN = {
-    "?": "'?' stands alone, for a day; write '*'",
-    "#": "'#' stands for the nth weekday of a month; write 'mon#2' as day of week, each weekday "
-    "by itself",
-    "l": "'L' stands for the last; write 'L' or 'L-3' as day of month, or 'friL' as day of week",
-    **dict.fromkeys("hr~", _RANDOM),
-    "w": "'W' stands for the nearest day from Monday to Friday; write '15W' or 'LW' as day of "
-    "month",
+# What other schedulers write, and what to write instead.
+_OF_OTHERS = {
+    re.compile(
+        r"~|^[hr](?![a-z])"
+    ): 'write a number, and "jitter" beside the rule to spread actions',
+    re.compile(r"[?#]|^[lw](?![a-z])|\d[lw]$"): "write 'L', 'L-3', '15W' or 'LW' as day of month, "
+    "'friL' or 'mon#2' as day of week, each by itself; and '*' in place of '?'",
 }
 
 
@@ -150,64 +137,45 @@ def _step_without_range(field: Field, item: str, step: int) -> InvalidRule:
 
 def _wraps_round(field: Field, item: str, step: int) -> InvalidRule:
     start, _, end = item.partition("/")[0].partition("-")
-    remedy = unwrapped(field, start, end, step)
+    remedy = _unwrapped(field, start, end, step)
     return InvalidRule(field.name, f"{quote(item)} runs backwards; write '{remedy}'")
 
 
-def unwrapped(field: Field, start: str, end: str, step: int) -> str:
-    """Return a range that runs backwards as a list that does not; raises InvalidRule."""
-    first, last = number_of(field, start), number_of(field, end)
+def _unwrapped(field: Field, start: str, end: str, step: int) -> str:
+    """Return a range that runs backwards as a list that does not."""
+    # Sunday is 0, also when it is written as 7.
+    size = field.high - field.low + (field is not WEEKDAY)
+    first, last = (number_of(field, one) for one in (start, end))
     if field is WEEKDAY:
-        return _unwrapped_weekdays(start, end, step)
+        first, last = first % size, last % size
     if step > 1:
-        size = field.high - field.low + 1
-        values = range(first, last + size + 1, step)
+        values = range(first, last + size * (first > last) + 1, step)
         return ",".join(str((value - field.low) % size + field.low) for value in values)
-    lowest = MONTHS[0] if field is MONTH and start in field.names else str(field.low)
-    highest = MONTHS[-1] if field is MONTH and start in field.names else str(field.high)
-    return f"{_range(start, highest)},{_range(lowest, end)}"
-
-
-def _unwrapped_weekdays(start: str, end: str, step: int) -> str:
-    first, last = number_of(WEEKDAY, start) % 7, number_of(WEEKDAY, end)
-    if step > 1:
-        values = range(first, last + (7 if first > last else 0) + 1, step)
-        return ",".join(str(value % 7) for value in values)
-    if first == 0:
-        return _range("0", str(last))
-    if last == 0 and first < 6:
-        return f"{first}-7"
-    named = start in WEEKDAY.names
-    return f"{_range(start, 'sat' if named else '6')},{_range('sun' if named else '0', end)}"
-
-
-def _range(start: str, end: str) -> str:
-    return start if start == end else f"{start}-{end}"
+    if first <= last:
+        return f"{first}-{last}"
+    high = field.low + size - 1
+    return ",".join(f"{a}-{b}" if a < b else str(a) for a, b in ((first, high), (field.low, last)))
 
 
 def _unknown_name(field: Field, text: str) -> InvalidRule:
-    if text[:3] in field.names:
-        return InvalidRule(field.name, f"{quote(text)} is not short; write '{text[:3]}'")
+    short = text[:3]
+    if short in field.names:
+        return InvalidRule(field.name, f"{quote(text)} is not short; write '{short}'")
     for other, place in ((MONTH, "fourth"), (WEEKDAY, "fifth")):
-        if text[:3] in other.names and re.fullmatch(NAMES[other], text):
-            problem = f"{quote(text)} is a {other.name}; write '{text[:3]}' in the {place} field"
+        if short in other.names:
+            problem = f"{quote(text)} is a {other.name}; write '{short}' in the {place} field"
             return InvalidRule(field.name, problem)
-    if text == "l" and field is WEEKDAY:
-        problem = "'l' is Saturday in Quartz, and the last nowhere else; write 'sat' or 'friL'"
-        return InvalidRule(field.name, problem)
-    hint = FOREIGN.get(text) or FOREIGN.get(text[0] if text[1:].isdigit() else "")
-    return InvalidRule(field.name, f"{quote(text)}: {hint or f'write {field.allowed}'}")
+    remedy = _instead_of(text) or f"write {field.allowed}"
+    return InvalidRule(field.name, f"{quote(text)} is unknown; {remedy}")
 
 
 def _not_understood(field: Field, item: str) -> InvalidRule:
     if not item:
         problem = f"has an empty item in its list; write {field.allowed} between commas"
         return InvalidRule(field.name, problem)
-    foreign = next((FOREIGN[mark] for mark in "?#~" if mark in item), None)
-    if foreign is None:
-        foreign = next(
-            (FOREIGN[mark] for mark in "hlrw" if re.match(rf"{mark}(?![a-z])|.*\d{mark}$", item)),
-            None,
-        )
-    remedy = foreign or f"write {field.allowed}, '*' or a range such as '1-5', or '*/2' or '1-5/2'"
-    return InvalidRule(field.name, f"{quote(item)} is not understood; {remedy}")
+    plain = f"write {field.allowed}, '*' or a range such as '1-5', or '*/2' or '1-5/2'"
+    return InvalidRule(field.name, f"{quote(item)} is not understood; {_instead_of(item) or plain}")
+
+
+def _instead_of(item: str) -> str | None:
+    return next((remedy for marks, remedy in _OF_OTHERS.items() if marks.search(item)), None)

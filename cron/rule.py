@@ -2,12 +2,13 @@
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 from cron.days import MONTH_LENGTHS, NEVER, DayFields, Days, days_of
 from cron.errors import InvalidRule, quote
-from cron.fields import DAY, FIELDS, HOUR, MINUTE, MONTH, WEEKDAY, flags_of
+from cron.fields import DAY, FIELDS, HOUR, MINUTE, MONTH, WEEKDAY, flags_of, span_of
 from cron.minutes import Minutes
-from cron.signs import parted, with_capitals
+from cron.signs import parted, sign_of, with_capitals
 
 LONGEST_RULE = 200
 
@@ -23,6 +24,7 @@ NICKNAMES = {
 
 _ALLOWED = re.compile(r"[\t -~]*")
 _NO_MINUTE = bytes(60)
+_SPANS = {MINUTE: "PT{}M", HOUR: "PT{}H", DAY: "P{}D"}
 _FIVE = "write five fields: minute hour day month weekday, such as '0 7 * * 1'"
 _INTERVAL = 'for seconds or an interval write {"every": "PT30S"} instead of a cron rule'
 
@@ -126,3 +128,36 @@ def _never_fires(days: str, months: str, weekdays: str) -> InvalidRule:
         meet = "beside a field that begins with *, a day has to match both; write other days"
         problem = f"{quote(days)} never falls on {quote(weekdays)}: {meet}"
     return InvalidRule(DAY.name, problem)
+
+
+class OversizedStep(NamedTuple):
+    """An item of a rule whose step leaves only `value`.
+
+    `every` is the interval that it may mean, such as `PT90M`; None if there is none.
+    """
+
+    field: str
+    item: str
+    value: int
+    every: str | None
+
+
+@lru_cache(maxsize=2048)
+def oversized_steps(text: str) -> tuple[OversizedStep, ...]:
+    """Return each item of a rule whose step exceeds its range.
+
+    Debian's cron accepts such a step, which often stands for an interval: `*/90` minutes.
+    """
+    fields = normalised(text).split(" ")
+    found = []
+    for field, items in zip(FIELDS, fields, strict=True):
+        for item in items.split(","):
+            if sign_of(field, item) is not None:
+                continue
+            first, last, step = span_of(field, item)
+            if step > max(last - first, 1):
+                is_alone = item == items and set(fields[FIELDS.index(field) + 1 :]) <= {"*"}
+                is_meant = is_alone and item.startswith("*") and field in _SPANS
+                every = _SPANS[field].format(step) if is_meant else None
+                found.append(OversizedStep(field.name, item, first, every))
+    return tuple(found)

@@ -3,7 +3,6 @@
 from bisect import bisect_right
 from datetime import UTC, datetime
 from itertools import islice
-from typing import NoReturn
 
 from cron.days import NEVER
 from cron.minutes import MINUTES_A_DAY, Minutes
@@ -19,7 +18,7 @@ class WallClock:
 
     All lie in [1970-01-01T00:00Z, 2200-01-01T00:00Z). Arguments are aware datetimes of any zone;
     results are UTC, in whole seconds. An instant without a zone or outside [1970, 2200) raises
-    ValueError. Schedules are immutable and thread-safe. They are equal if their class, their `rule`
+    ValueError. Schedules are thread-safe, and equal if their class, their `rule`
     and their `zone` (IANA name) are equal.
 
     A rule that is a wildcard follows the wall clock through gaps and repeats. Any other rule occurs
@@ -31,20 +30,11 @@ class WallClock:
 
     __slots__ = ("_rule", "_starts", "_stretches", "rule", "zone")
 
-    rule: str
-    zone: str
-    _rule: Minutes
-    _starts: tuple[int, ...]
-    _stretches: tuple[Stretch, ...]
-
     def __init__(self, minutes: Minutes, zone: str) -> None:
         known = zone_named(zone)
-        put = object.__setattr__
-        put(self, "rule", minutes.text)
-        put(self, "zone", known.name)
-        put(self, "_rule", minutes)
-        put(self, "_starts", known.starts)
-        put(self, "_stretches", known.wildcard if minutes.is_wildcard else known.fixed)
+        self.rule, self.zone, self._rule = minutes.text, known.name, minutes
+        self._starts = known.starts
+        self._stretches = known.wildcard if minutes.is_wildcard else known.fixed
 
     @property
     def is_hourly(self) -> bool:
@@ -157,12 +147,6 @@ class WallClock:
         """Return whether a minute that the clock skipped at the start of `stretch` matches."""
         skipped, shown, rule = stretch.skipped, stretch.shown, self._rule
         return skipped < shown and rule.matches_in(skipped, shown)
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a schedule is immutable; make a new one to set {name!r}")
-
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a schedule is immutable; {name!r} cannot be deleted")
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):

@@ -13,7 +13,6 @@ from uuid import UUID
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
 from pydantic_core import InitErrorDetails
 
-from cron.intervals import LONGEST_DAYS
 from models.action.exceptions import Closed, Except, Exceptions
 from models.action.jitter import Drawn, Shifted
 from models.action.policy import AS_ISO, LOOK_BACK
@@ -25,7 +24,7 @@ from models.problems import line_error
 from models.values import Flag, Zone
 from models.values.durations import parse_span, span_in_words
 
-LONGEST_INTERVAL = timedelta(days=LONGEST_DAYS)
+LONGEST_INTERVAL = timedelta(days=3660)
 NOTHING = timedelta(0)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 parse_spread = partial(parse_span, least=NOTHING, most=LONGEST_INTERVAL)
