@@ -48,9 +48,11 @@ class EventRule(RuleModel):
     is_on_event: ClassVar[bool] = True
 
     @property
-    def source(self) -> str | ActionEndModel:
+    def source(self) -> "str | ActionEndModel":
         """What it waits for: an event of users, by its name, or the end of another action."""
-        raise NotImplementedError
+        keys = (key for key in ("on", "after") if hasattr(self, key))
+        found: str | ActionEndModel = getattr(self, next(keys))
+        return found
 
     @property
     def event(self) -> str:
@@ -71,7 +73,8 @@ class EventRule(RuleModel):
     @property
     def lag(self) -> timedelta:
         """How long after the event it is due."""
-        return NOTHING
+        found: timedelta = getattr(self, "delay", NOTHING)
+        return found
 
     def every_occurrence(self, uid: UUID) -> Schedule:  # noqa: ARG002 - the same for all actions
         """Return no occurrence: the clock makes nothing due."""
@@ -98,11 +101,6 @@ class OnEventModel(EventRule):
 
     on: EventName
 
-    @property
-    def source(self) -> str:
-        """The event's name."""
-        return self.on
-
 
 class AfterEventModel(EventRule):
     """Due `delay` after each such event, once per subject."""
@@ -110,26 +108,11 @@ class AfterEventModel(EventRule):
     after: EventName
     delay: Delay
 
-    @property
-    def source(self) -> str:
-        """The event's name."""
-        return self.after
-
-    @property
-    def lag(self) -> timedelta:
-        """How long after the event it is due."""
-        return self.delay
-
 
 class OnEndModel(EventRule):
     """Due when an operation of another action ends."""
 
     on: ActionEndModel
-
-    @property
-    def source(self) -> ActionEndModel:
-        """The end of that operation."""
-        return self.on
 
 
 class AfterEndModel(EventRule):
@@ -137,13 +120,3 @@ class AfterEndModel(EventRule):
 
     after: ActionEndModel
     delay: Delay = NOTHING
-
-    @property
-    def source(self) -> ActionEndModel:
-        """The end of that operation."""
-        return self.after
-
-    @property
-    def lag(self) -> timedelta:
-        """How long after the event it is due."""
-        return self.delay
