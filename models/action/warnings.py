@@ -163,23 +163,13 @@ def _flags_hint(recipients: RecipientFilterModel) -> str:
 
 
 def _left_out(action: ScheduledActionModel) -> Iterator[str]:
-    """Yield warnings about flags that leave out the users for whom the action seems to be meant."""
+    """Yield a warning about flags that leave out each user who was just created."""
     recipients = action.recipients or NOT_WRITTEN
-    templates = (names for _, kind, names in _named(action) if kind.kind == "templates")
-    template = " ".join(name for names in templates for name in names).casefold()
-    if "inactivated" in template and not recipients.keeps_inactivated:
-        yield _seems("include_inactivated_users", "users who never activated their account")
-    elif "inactive" in template and not recipients.keeps_inactive:
-        yield _seems("include_inactive_users", "inactive users")
     if _is_about_created(action.when) and not recipients.keeps_inactivated:
         yield (
             "recipients: a new user has not activated the account yet, and is left out; write "
             '"include_inactivated_users": true'
         )
-
-
-def _seems(flag: str, users: str) -> str:
-    return f'recipients: {users} are left out, but the template seems to be for them; see "{flag}"'
 
 
 def _is_about_created(when: WhenModel) -> bool:
