@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import lru_cache
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, PlainSerializer, TypeAdapter, ValidationError, ValidationInfo
+from pydantic import BeforeValidator, PlainSerializer, ValidationError, ValidationInfo
 from pydantic_core import InitErrorDetails
 
 from cron import Blackout, InvalidRule, Span, YearlyDay, blackout
@@ -124,30 +124,17 @@ KINDS: Mapping[str, type[Entry]] = {
 class Exceptions:
     """The entries of `except` as they were written, and the days that they close.
 
-    `written` is None in a plan, which keeps `own`: all but the dates of calendars. `closed` has
-    these, too, after `with_calendars`.
+    `own` are without the dates of calendars; `closed` has these, too, where they were read.
     """
 
-    written: tuple[Any, ...] | None
+    written: tuple[Any, ...]
     own: Closed
     closed: Closed
-
-    @property
-    def json(self) -> Any:
-        """The entries as JSON, or the closed days of a plan."""
-        return _CLOSED.dump_python(self.own, mode="json") if self.written is None else self.written
-
-    def with_calendars(self, calendars: Calendars) -> "Exceptions":
-        """Return the exceptions with the dates of calendars as they are now."""
-        return replace(self, closed=self.own.with_calendars(calendars))
 
 
 def read_exceptions(value: object, info: ValidationInfo) -> Exceptions:
     """Return the exceptions of a rule, on the clock of its zone; raises all faults at once."""
     reading = reading_of(info)
-    if reading.tolerant and isinstance(value, Mapping):
-        own = _CLOSED.validate_python(value)
-        return Exceptions(None, own, own)
     zone = info.data.get("timezone") or reading.default_zone
     written = tuple(parse_list(value))
     entries, parts = read_entries(written, zone, reading)
@@ -289,6 +276,5 @@ def _midnight(day: date, zone: str) -> datetime:
 Except = Annotated[
     Exceptions | None,
     BeforeValidator(read_exceptions),
-    PlainSerializer(lambda one: None if one is None else one.json, return_type=Any),
+    PlainSerializer(lambda one: one and one.written, return_type=Any),
 ]
-_CLOSED: TypeAdapter[Closed] = TypeAdapter(Closed)

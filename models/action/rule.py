@@ -5,6 +5,7 @@ are in `rules`, those on events in `event_rules`; `when.KINDS` names them all.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
@@ -70,8 +71,8 @@ class RuleModel(Document):
         """Return the rule that leaves out the dates of its calendars as they are now."""
         if self.exceptions is None or not self.exceptions.own.calendars:
             return self
-        closing = self.exceptions.with_calendars(calendars)
-        return self.model_copy(update={"except_": closing})
+        closed = self.exceptions.own.with_calendars(calendars)
+        return self.model_copy(update={"except_": replace(self.exceptions, closed=closed)})
 
     def every_occurrence(self, uid: UUID) -> Schedule:
         """Return the occurrences for the action `uid`, as if there were no exceptions."""
@@ -112,10 +113,7 @@ class RuleModel(Document):
 
     def resolved(self) -> Self:
         """Return the rule as a plan keeps it: without ways of writing."""
-        if self.exceptions is None:
-            return self
-        own = self.exceptions.own
-        return self.model_copy(update={"except_": Exceptions(None, own, own)})
+        return self
 
     def words(self, zone: str) -> str:
         """Return the rule in words; instants without a zone of its own are shown in `zone`."""

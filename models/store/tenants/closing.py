@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SECOND = timedelta(seconds=1)
 # In the text of a plan that names calendars.
-NAMING = '"calendars":["'
+NAMING = '"calendar":"'
 # In the text of a plan that counts from the end of the last operation.
 COUNTING = '"from":"end"'
 
