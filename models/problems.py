@@ -10,7 +10,6 @@ from functools import cache
 from itertools import islice
 
 from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, InitErrorDetails
 
 from models.errors import MOST_PROBLEMS, Problem
@@ -195,19 +194,8 @@ def _without_password(value: object) -> object:
 
 @cache
 def known_keys(model: type[BaseModel]) -> tuple[str, ...]:
-    """Return the keys that `model` reads, aliases included."""
-    keys: list[str] = []
-    for name, field in model.model_fields.items():
-        keys += _aliases(field) or [name]
-        if model.model_config.get("populate_by_name") or model.model_config.get("validate_by_name"):
-            keys.append(name)
-    return tuple(dict.fromkeys(keys))
-
-
-def _aliases(field: FieldInfo) -> list[str]:
-    alias = field.validation_alias
-    choices = getattr(alias, "choices", [alias])
-    return [choice for choice in choices if isinstance(choice, str)]
+    """Return the keys that `model` reads."""
+    return tuple(field.alias or name for name, field in model.model_fields.items())
 
 
 def unknown_keys(

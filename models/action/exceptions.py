@@ -148,7 +148,7 @@ def read_entries(
 ) -> tuple[list[Entry], list[Part]]:
     """Return entries and the days that they close; raises ValidationError with all faults."""
     if len(values) > MOST_ENTRIES:
-        raise ValueError(too_many_exceptions())
+        raise ValueError(f"leaves out over {MOST_ENTRIES} times; write fewer, or join some")
     entries: list[Entry] = []
     parts: list[Part] = []
     faults: list[InitErrorDetails] = []
@@ -165,22 +165,6 @@ def read_entries(
             faults.append(line_error((number,), value, str(error)))
     raise_all("except", faults)
     return entries, parts
-
-
-def work_of(rule: object) -> int:
-    """Return what the exceptions of an unread rule cost, counted in dates.
-
-    An entry that is an object counts as 50 dates: a calendar holds many.
-    """
-    entries = rule.get("except") if isinstance(rule, Mapping) else None
-    if not isinstance(entries, list | tuple):
-        return 0
-    return sum(1 if isinstance(one, str) else MOST_ENTRIES // 20 for one in entries)
-
-
-def too_many_exceptions() -> str:
-    """Return the remedy for too many exceptions."""
-    return f"leaves out over {MOST_ENTRIES} times; write fewer, or join some"
 
 
 def entry_of(value: object, reading: Reading | None = None) -> Entry:

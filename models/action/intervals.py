@@ -1,10 +1,10 @@
 """Intervals: on a fixed grid, or counted from the end of the last operation."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Annotated, Any, ClassVar, Self
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -45,25 +45,7 @@ DAY = timedelta(days=1)
 YEAR = timedelta(days=366)
 
 
-def _each_months(number: int) -> str:
-    if number % 12 == 0:
-        return "FREQ=YEARLY" + (f";INTERVAL={number // 12}" if number > 12 else "")
-    return "FREQ=MONTHLY" + (f";INTERVAL={number}" if number > 1 else "")
-
-
-_IN_MONTHS = re.compile(r"P(?:(\d{1,2})Y)?(?:(\d{1,3})M)?", re.IGNORECASE)
-
-
-def parse_every(value: object) -> timedelta:
-    """Return the length of an interval; raises ValueError, for months with the rule to write."""
-    found = _IN_MONTHS.fullmatch(value) if isinstance(value, str) else None
-    years, months = (int(one or 0) for one in found.groups()) if found else (0, 0)
-    if years or months:
-        rule = json.dumps({"rrule": _each_months(12 * years + months), "at": "09:00"})
-        raise ValueError(f"months and years have no fixed length; write {rule}, or days (P30D)")
-    return parse_span(value, most=LONGEST_INTERVAL, seconds_allowed=True)
-
-
+parse_every = partial(parse_span, most=LONGEST_INTERVAL, seconds_allowed=True)
 Every = Annotated[timedelta, BeforeValidator(parse_every), AS_ISO]
 
 

@@ -5,9 +5,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Self
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
-from dateutil.parser import isoparse
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from cron import (
@@ -21,7 +19,6 @@ from cron.rule import normalised
 from models.action.exceptions import Except
 from models.action.policy import DUE_DATE_LOOK_BACK
 from models.action.rule import (
-    NOTHING,
     Jittered,
     RuleModel,
 )
@@ -154,22 +151,6 @@ class DueDateModel(RuleModel):
         """Return the due date on the clock of its own zone, else of `zone`."""
         shown_in = self.timezone or zone
         return f"once, on {in_zone(self.due_at, shown_in)}, {shown_in}"
-
-    def warnings(self, zone: str) -> Iterator[str]:  # noqa: ARG002 - it has its own
-        """Yield a warning about a due date in an hour that the clocks skip or repeat."""
-        if has_offset(self.due_date):
-            return
-        own = ZoneInfo(self.timezone or "UTC")
-        wall = isoparse(self.due_date.upper()).replace(tzinfo=own)
-        before, after = (wall.replace(fold=fold).utcoffset() or NOTHING for fold in (0, 1))
-        if before == after:
-            return
-        due_at = self.due_at.astimezone(own).isoformat(timespec="minutes")
-        fact = "comes twice" if before > after else "does not exist"
-        yield (
-            f'when.due_date "{self.due_date}": {fact} in {own.key}, whose clocks change; '
-            f"it is due at {due_at}. Write an offset to choose another instant"
-        )
 
 
 def _shown(now: datetime | None) -> str:

@@ -21,8 +21,6 @@ from models.values import NameOf
 FOR_CLOCKS = {"catch_up", "overlap", "max_waiting"}
 UNSENT = "its mail is written to files, not sent: no mail server is set; set SCHED_SMTP_URL"
 NOT_WRITTEN = RecipientFilterModel()
-# Zones of the winter time of places whose clocks change: their offset, and such a place.
-FIXED = {"EST": ("UTC-5", "America/New_York"), "MST": ("UTC-7", "America/Denver")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,6 @@ def warnings_of(action: ScheduledActionModel, known: KnownNames) -> list[str]:
         *_misfits(action, known),
         *_left_out(action),
         *(warning for rule in action.when.rules for warning in rule.warnings(known.zone)),
-        *_fixed_zones(action.when),
         *_without_effect(action),
     ]
 
@@ -84,16 +81,6 @@ def _misfits(action: ScheduledActionModel, known: KnownNames) -> Iterator[str]:
     if parameters is not None and (why := misfit(parameters, handed.args, handed.kwargs)):
         written = f"{handed.task}({', '.join(parameters)})"
         yield f"operations.celery_task: {why}; a worker that runs now has {written}"
-
-
-def _fixed_zones(when: WhenModel) -> Iterator[str]:
-    """Yield warnings about zones that are named like a place's winter time, and never change."""
-    for zone in dict.fromkeys(rule.zone for rule in when.rules):
-        if zone in FIXED:
-            offset, place = FIXED[zone]
-            yield (
-                f'when.timezone "{zone}": is {offset} all year; write "{place}" for the clock there'
-            )
 
 
 def _unknown(path: str, what: str, names: Collection[str], known: Collection[str]) -> Iterator[str]:
@@ -183,11 +170,3 @@ def _without_effect(action: ScheduledActionModel) -> Iterator[str]:
         return
     if action.policy.max_waiting > 1 and action.policy.overlap != "queue":
         yield 'policy.max_waiting: has an effect only with "overlap": "queue"'
-    if action.policy.ends_at is not None and _is_over(action):
-        yield "policy.ends_at: every due date is outside starts_at and ends_at"
-
-
-def _is_over(action: ScheduledActionModel) -> bool:
-    due_dates = action.when.due_dates
-    is_all = len(due_dates) == len(action.when.rules)
-    return is_all and not any(map(action.policy.is_within, due_dates))

@@ -18,7 +18,7 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails
 
-from cron import InvalidRule, parse_rule
+from cron import parse_rule
 from cron.recurrence import read_recurrence
 from models.action.event_rules import (
     AfterEndModel,
@@ -27,7 +27,6 @@ from models.action.event_rules import (
     OnEndModel,
     OnEventModel,
 )
-from models.action.exceptions import MOST_ENTRIES, too_many_exceptions, work_of
 from models.action.intervals import END, FromEndModel, IntervalModel
 from models.action.recurrence import RecurrenceModel
 from models.action.rule import RuleModel
@@ -119,12 +118,8 @@ def _read_list(values: list[object] | tuple[object, ...], info: ValidationInfo) 
         raise ValueError(f"has {len(values)} entries; write at most {MOST_RULES}")
     rules: list[RuleModel] = []
     faults: list[InitErrorDetails] = []
-    work = 0
     for number, value in enumerate(values):
         try:
-            work += work_of(value)
-            if work > MOST_ENTRIES:
-                raise ValueError(too_many_exceptions())
             rules.append(_read_clock_rule(value, info))
         except ValidationError as error:
             faults += line_errors(error, under=(number,))
@@ -206,24 +201,8 @@ ResolvedRules = Annotated[
 
 
 def _no_kind(raw: Mapping[str, object]) -> str:
-    rule = _crontab_of(raw)
-    if rule is not None:
-        return f"has the fields of a crontab; write {json.dumps({'cron_rule': rule})}"
     for key in raw:
         near = nearest(key, KINDS)
         if near is not None:
             return f'has the unknown key "{segment(key)}"; did you mean "{near}"?'
     return f"has no rule; write one of {listed(KINDS)}"
-
-
-def _crontab_of(raw: Mapping[str, object]) -> str | None:
-    """Return the rule that an object with the fields of Celery's `crontab` writes, if it is one."""
-    names = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
-    if not {"minute", "hour"} & set(raw):
-        return None
-    rule = " ".join(str(raw.get(name, "*")) for name in names)
-    try:
-        parse_rule(rule)
-    except InvalidRule:
-        return None
-    return rule

@@ -142,18 +142,15 @@ def parse_degrees(value: object, *, most: int) -> float:
     return float(value)
 
 
-def parse_queue(value: object) -> str:
-    """Return the queue name `value`."""
-    if isinstance(value, str) and QUEUE_PATTERN.fullmatch(value):
-        return value
-    raise ValueError("write 1 to 64 of: lowercase letters, digits, _ and -")
+def _matching(pattern: re.Pattern[str], allowed: str) -> Callable[[object], str]:
+    """Return a check that accepts only texts of a pattern."""
 
+    def check(value: object) -> str:
+        if isinstance(value, str) and pattern.fullmatch(value):
+            return value
+        raise ValueError(f"write {allowed}")
 
-def parse_celery_queue(value: object) -> str:
-    """Return the name `value` of a queue of the user's Celery application."""
-    if isinstance(value, str) and CELERY_QUEUE_PATTERN.fullmatch(value):
-        return value
-    raise ValueError("write 1 to 200 of: letters, digits, _ . : and -")
+    return check
 
 
 def one_of(*choices: str) -> Callable[[object], object]:
@@ -266,8 +263,13 @@ ActionName = Annotated[str, BeforeValidator(lambda value: composed(parse_name(va
 Names = Annotated[tuple[Name, ...], BeforeValidator(parse_list), AfterValidator(each_once)]
 AS_LIST = PlainSerializer(_list_or_value, return_type=Any)
 NAMES: TypeAdapter[tuple[str, ...]] = TypeAdapter(Names, config=ConfigDict(defer_build=True))
-Queue = Annotated[str, BeforeValidator(parse_queue)]
-CeleryQueue = Annotated[str, BeforeValidator(parse_celery_queue)]
+Queue = Annotated[
+    str, BeforeValidator(_matching(QUEUE_PATTERN, "1 to 64 of: lowercase letters, digits, _ and -"))
+]
+CeleryQueue = Annotated[
+    str,
+    BeforeValidator(_matching(CELERY_QUEUE_PATTERN, "1 to 200 of: letters, digits, _ . : and -")),
+]
 Text = Annotated[str, BeforeValidator(parse_text)]
 Address = Annotated[str, BeforeValidator(parse_address)]
 Url = Annotated[str, BeforeValidator(parse_url)]

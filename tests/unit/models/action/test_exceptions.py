@@ -5,13 +5,11 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from models.action.document import ParseContext, load_action, parse_action, plan_of, stored_document
 from models.action.plan import Plan
-from models.errors import InvalidAction
 from tests.factories import STEPS
 from tests.unit.models.action.minimal import NOW, action
 
@@ -158,20 +156,6 @@ def test_a_zone_is_stored_only_with_exceptions_that_need_it() -> None:
     assert stored(interval) == interval
     with_one = {**interval, "except": ["12-25"]}
     assert stored(with_one) == {**with_one, "timezone": "Europe/Paris"}
-
-
-@pytest.mark.parametrize(
-    "when",
-    [
-        [{"cron_rule": "* * * * *", "except": ["12-25"] * 100}] * 11,
-        [{"cron_rule": "0 7 * * *", "except": [{"days": "sun"}]}] * 21,
-        [{"cron_rule": "0 7 * * *", "except": [{"calendar": "long"}]}] * 21,
-    ],
-    ids=["dates", "weekdays", "calendars"],
-)
-def test_all_rules_together_leave_out_so_much_at_most(when: Any) -> None:
-    with pytest.raises(InvalidAction, match="leaves out over 1000 times"):
-        saved(when, calendars={"long": ["12-25"] * 500})
 
 
 def test_a_search_ends_though_nothing_is_left() -> None:

@@ -9,7 +9,6 @@ import pytest
 from models.action.document import ParseContext, parse_action, plan_of, stored_document
 from models.action.plan import Plan
 from models.action.schedule import NO_UID
-from models.errors import InvalidAction
 from tests.factories import STEPS
 from tests.unit.models.action.minimal import NOW, action
 
@@ -219,29 +218,6 @@ def test_a_rule_whose_days_no_other_has_in_more_periods_is_not_warned_about(rrul
     (rule,) = plan(rrule=rrule, at="09:00", starting_at="2027-01-31").rules
 
     assert [*rule.warnings("UTC")] == []
-
-
-@pytest.mark.parametrize(
-    ("every", "rrule"),
-    [
-        ("P1M", "FREQ=MONTHLY"),
-        ("P3M", "FREQ=MONTHLY;INTERVAL=3"),
-        ("P1Y", "FREQ=YEARLY"),
-        ("P2Y", "FREQ=YEARLY;INTERVAL=2"),
-        ("P1Y6M", "FREQ=MONTHLY;INTERVAL=18"),
-        ("p12m", "FREQ=YEARLY"),
-    ],
-)
-def test_an_interval_of_months_is_answered_with_a_rule_that_is_accepted(
-    every: str, rrule: str
-) -> None:
-    with pytest.raises(InvalidAction) as refused:
-        plan(every=every)
-
-    text = str(refused.value)
-    advice = json.loads(text[text.index("{") : text.index("}") + 1])
-    assert advice["rrule"] == rrule
-    assert plan(**advice)
 
 
 def test_the_advice_of_a_drifting_interval_is_accepted_and_begins_with_it() -> None:
