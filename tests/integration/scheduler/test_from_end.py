@@ -1,14 +1,17 @@
 """An interval from the end: due after the last operation ended, however it ended."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from random import Random
 from typing import Any
 from uuid import UUID
 
 import pytest
 import sqlalchemy as sa
 
-from models.fingerprint import drawn_offset
+from models.fingerprint import drawn_offset, operation_id
 from models.operation import ENDED, UNSTARTED_MOVES, OperationState
 from models.sql import read_clock
 from models.store.actions import find as found
@@ -42,6 +45,7 @@ from tests.factories import (
 )
 from tests.servers import Broker
 from tests.statements import executed
+from tests.virtual_clock import VirtualClock
 from views.actions import due_next
 
 SECOND, MINUTE, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
@@ -337,6 +341,67 @@ def test_each_look_finds_the_same_moved_instant(
         run_tick(engine, begins + step * SECOND)
 
     assert [len(rows_of(engine, action)) for action in actions] == [1, 1, 1]
+
+
+@dataclass
+class Counted:
+    """What an interval from the end must do, by an offset of its own: nothing of the product."""
+
+    uid: UUID
+    begins: datetime
+    ended_at: datetime | None = None
+    runs: bool = False
+    found: dict[datetime, str] = field(default_factory=dict)
+
+    @property
+    def due_at(self) -> datetime:
+        """When it is due next."""
+        bounds = [self.begins + SECOND] + ([self.ended_at + EVERY] if self.ended_at else [])
+        number = int(sha256(self.uid.bytes).hexdigest()[:16], 16)
+        return rounded_up(max(bounds)) + number % 300 * SECOND
+
+    def tick(self, now: datetime) -> None:
+        """Record what is due: too late after an interval, which is an end as well."""
+        if self.runs or self.due_at > now:
+            return
+        is_late = self.due_at <= now - EVERY
+        self.found[self.due_at] = "missed" if is_late else "queued"
+        self.runs = not is_late
+        self.ended_at = now if is_late else None
+
+    def end(self, now: datetime) -> None:
+        """End what runs."""
+        self.runs, self.ended_at = False, now
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_days_of_ends_ticks_and_pauses_are_as_an_oracle_has_them(
+    engine: sa.Engine, broker: Broker, seed: int
+) -> None:
+    random, now = Random(seed), datetime(2027, 1, 1, tzinfo=UTC)
+    clock = VirtualClock(engine, now)
+    action = make(engine, now + MINUTE, when={**WHEN, "jitter": "PT5M"})
+    counted = Counted(action.uid, now)
+    for _ in range(100):
+        now += timedelta(seconds=random.choice((5, 60, 60, 300, 900, 40_000)))
+        clock.set(now)
+        run_tick(engine, now)
+        counted.tick(now)
+        if counted.runs and random.random() < 0.5:
+            finished(engine, operation_id(action.uid, max(counted.found)), now)
+            counted.end(now)
+        elif not counted.runs and random.random() < 0.1:
+            editing.set_active(engine, action.uid, active=False, author=author())
+            now += timedelta(seconds=random.choice((30, 9_000)))
+            clock.set(now)
+            editing.set_active(engine, action.uid, active=True, author=author())
+            counted.begins = now
+
+    rows = {row["occurrence_at"]: row["state"] for row in rows_of(engine, action)}
+    assert sorted(rows) == sorted(counted.found)
+    assert len(rows) > 20
+    missed = {at for at, state in rows.items() if state == "missed"}
+    assert missed == {at for at, state in counted.found.items() if state == "missed"}
 
 
 def test_what_left_no_trace_counts_as_an_end(
