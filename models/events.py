@@ -6,7 +6,7 @@ from datetime import datetime
 
 from models.fingerprint import SEPARATOR
 from models.operation import OperationState
-from models.problems import listed, nearest
+from models.problems import listed, meant
 from models.values import parse_name
 
 ACTIVATED = "instance.user.activated"
@@ -34,9 +34,8 @@ def event_name(value: object) -> str:
     if not isinstance(value, str) or _EVENT.fullmatch(value) is None:
         raise ValueError("write an event's name: letters, digits and . _ : -, at most 200")
     if value.startswith(RESERVED_EVENTS) and value not in EVENTS:
-        near = nearest(value, EVENTS)
-        hint = f'did you mean "{near}"?' if near else f"known are {listed(EVENTS)}"
-        raise ValueError(f"is not a built-in event; {hint}")
+        hint = meant(value, EVENTS, f"; known are {listed(EVENTS)}")
+        raise ValueError(f"is not a built-in event{hint}")
     return value
 
 

@@ -80,6 +80,12 @@ def nearest(name: object, known: Iterable[str]) -> str | None:
     return by_folded[found[0]] if found else None
 
 
+def meant(name: object, known: Iterable[str], otherwise: str = "") -> str:
+    """Return the hint `; did you mean "…"?`, or `otherwise` if no known name is near."""
+    near = nearest(name, known)
+    return f'; did you mean "{near}"?' if near else otherwise
+
+
 def listed(names: Iterable[str]) -> str:
     """Return at most twelve of the names, in quotes."""
     shown = [f'"{name}"' for name in islice(names, 13)]
@@ -91,12 +97,8 @@ def unknown_name(what: str, name: object, known: Iterable[str], hint: str = "") 
     if what == "key" and str(name) in KEYS:
         return f"is not a known key; {KEYS[str(name)]}"
     names = list(known)
-    near = nearest(name, names)
-    if near is not None:
-        return f'is not a known {what}; did you mean "{near}"?'
-    if not names:
-        return f"is not a known {what}; remove it"
-    return f"is not a known {what}; known here: {listed(names)}{hint}"
+    far = f"; known here: {listed(names)}{hint}" if names else "; remove it"
+    return f"is not a known {what}{meant(name, names, far)}"
 
 
 def no_parameters(model: type[BaseModel], value: object) -> str:

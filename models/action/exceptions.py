@@ -16,7 +16,7 @@ from cron.days import MONTH_LENGTHS
 from cron.fields import WEEKDAY, flags_of
 from models.document import Document
 from models.parsing import Calendars, Reading, reading_of
-from models.problems import line_error, line_errors, listed, nearest, raise_all, segment
+from models.problems import line_error, line_errors, listed, meant, raise_all, segment
 from models.values import Name, parse_list
 from models.values.zones import instant_of
 
@@ -107,9 +107,8 @@ class CalendarException(Document):
     def check(self, calendars: Calendars) -> None:
         """Raise ValueError if there is no such calendar."""
         if self.calendar not in calendars:
-            near = nearest(self.calendar, calendars)
-            hint = f'did you mean "{near}"?' if near else "write it into its `calendars`"
-            raise ValueError(f"is not a calendar of this small app; {hint}")
+            hint = meant(self.calendar, calendars, "; write it into its `calendars`")
+            raise ValueError(f"is not a calendar of this small app{hint}")
 
 
 Entry = DateException | DaysException | CalendarException

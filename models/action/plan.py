@@ -228,17 +228,12 @@ class Plan:
 
         The look-back does not count.
         """
-        return _occurrences(self) == _occurrences(other)
 
+        def decisive(plan: Plan) -> tuple[object, ...]:
+            bounds = plan.policy.starts_at, plan.policy.ends_at
+            return plan.active, plan.rules, plan.subjects or EVERYBODY_ACTIVE, bounds
 
-def _occurrences(plan: Plan) -> tuple[object, ...]:
-    return (
-        plan.active,
-        plan.rules,
-        plan.subjects or EVERYBODY_ACTIVE,
-        plan.policy.starts_at,
-        plan.policy.ends_at,
-    )
+        return decisive(self) == decisive(other)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from models.action.document import ScheduledActionModel, handed_over
 from models.action.recipients import EVERYBODY, RecipientFilterModel
 from models.action.when import WhenModel
 from models.celery_task import Signatures, misfit
-from models.problems import few_compared, nearest
+from models.problems import few_compared, meant
 from models.values import NameOf
 
 # Keys of the policy that have no effect on event actions.
@@ -86,9 +86,7 @@ def _misfits(action: ScheduledActionModel, known: KnownNames) -> Iterator[str]:
 def _unknown(path: str, what: str, names: Collection[str], known: Collection[str]) -> Iterator[str]:
     for name in names:
         if name not in known:
-            near = nearest(name, known)
-            hint = f'; did you mean "{near}"?' if near else ""
-            yield f'{path} "{name}": no {what} has this name now{hint}'
+            yield f'{path} "{name}": no {what} has this name now{meant(name, known)}'
 
 
 def _unknown_recipients(action: ScheduledActionModel, known: KnownNames) -> Iterator[str]:

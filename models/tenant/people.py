@@ -13,7 +13,7 @@ from pydantic_core import InitErrorDetails
 
 from models.action.recipients import EVERYBODY
 from models.errors import Problem
-from models.problems import few_compared, line_error, nearest
+from models.problems import few_compared, line_error, meant
 from models.users import UserModel
 from models.values import Names, counted, parse_list, parse_name
 
@@ -95,17 +95,12 @@ def unknown_members(people: People, known: Iterable[str]) -> list[Problem]:
     ids = {*stored, *(user.id for user in people.users)}
     with few_compared():
         return [
-            Problem(f"groups.{group}[{number}]", member, _unknown_member(member, ids))
+            Problem(f"groups.{group}[{number}]", member, f"is not a user of this small app{hint}")
             for group, members in (people.groups or {}).items()
             for number, member in enumerate(members)
             if member not in ids
+            for hint in [meant(member, ids, '; list it under "users"')]
         ]
-
-
-def _unknown_member(member: str, ids: Iterable[str]) -> str:
-    near = nearest(member, ids)
-    hint = f'did you mean "{near}"?' if near else 'list it under "users"'
-    return f"is not a user of this small app; {hint}"
 
 
 def plan_people(

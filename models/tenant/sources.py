@@ -11,7 +11,7 @@ from pydantic_core import InitErrorDetails
 
 from models.document import Document
 from models.parsing import Reading
-from models.problems import line_error, nearest
+from models.problems import line_error, meant
 from models.references import is_reference, parse_reference
 from models.values import Name, Names, one_of, parse_line, parse_text, parse_url
 
@@ -229,11 +229,9 @@ def warnings_of_domains(
         ]
         for key, known in (("connection", connections), ("reader", readers)):
             wanted = getattr(domain.source, key)
-            if wanted is None or wanted in known:
-                continue
-            near = nearest(wanted, known)
-            hint = f'; did you mean "{near}"?' if near else ""
-            warnings.append(f'domains.{name}.source.{key} "{wanted}": not known now{hint}')
+            if wanted is not None and wanted not in known:
+                where = f'domains.{name}.source.{key} "{wanted}"'
+                warnings.append(f"{where}: not known now{meant(wanted, known)}")
     return warnings
 
 

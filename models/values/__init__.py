@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from models.parsing import reading_of
-from models.problems import listed, nearest
+from models.problems import listed, meant
 from models.values.zones import instant_of, parse_zone
 
 
@@ -159,8 +159,7 @@ def one_of(*choices: str) -> Callable[[object], object]:
     def check(value: object) -> object:
         if isinstance(value, str) and value in choices:
             return value
-        near = nearest(value, choices) if isinstance(value, str) else None
-        hint = f'; did you mean "{near}"?' if near else ""
+        hint = meant(value, choices) if isinstance(value, str) else ""
         raise ValueError(f"write one of {listed(choices)}{hint}")
 
     return check

@@ -23,7 +23,6 @@ _SPOKEN = re.compile(
     r"(?:every\s+)?([0-9]{1,6})\s*(s|m|h|d|w|secs?|mins?|hrs?|(?:second|minute|hour|day|week)s?)",
     re.ASCII | re.IGNORECASE,
 )
-_CLOCK = re.compile(r"([0-9]{1,4}):([0-5][0-9])(?::([0-5][0-9]))?", re.ASCII)
 _MISTAKES = {
     "-": f"a duration cannot be negative; {EXAMPLES}",
     "[0-9][.,][0-9]": 'write whole numbers: "PT90M" rather than "PT1.5H"',
@@ -84,8 +83,7 @@ def lasting(span: timedelta) -> str:
 def guessed(value: object) -> str | None:
     """Return the duration that a value of another notation most likely means, None if unclear.
 
-    A number is seconds, as are the digits of a text; also `5 minutes`, `1h`, `00:05:00`, `T5M` and
-    `{"minutes": 5}`.
+    A number is seconds, as are the digits of a text; also `5 minutes`, `1h` and `T5M`.
     """
     try:
         span = _guessed(value)
@@ -97,9 +95,6 @@ def guessed(value: object) -> str | None:
 def _guessed(value: object) -> timedelta | None:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return timedelta(seconds=int(value))
-    if isinstance(value, dict):
-        known = set(value) <= set(_UNITS.values())
-        return timedelta(**value) if known and all(map(_is_number, value.values())) else None
     return _guessed_text(value.strip()) if isinstance(value, str) and len(value) <= 40 else None
 
 
@@ -116,9 +111,6 @@ def _guessed_text(text: str) -> timedelta | None:
         return timedelta(seconds=int(text))
     if spoken := _SPOKEN.fullmatch(text):
         return timedelta(**{_UNITS[spoken[2][0].lower()]: int(spoken[1])})
-    if clock := _CLOCK.fullmatch(text):
-        hours, minutes, seconds = (int(one or 0) for one in clock.groups())
-        return timedelta(hours=hours, minutes=minutes, seconds=seconds)
     return _exact(f"P{text}") if _PATTERN.fullmatch(f"P{text}") and text else None
 
 

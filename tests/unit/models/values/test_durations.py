@@ -49,7 +49,7 @@ def test_a_span_is_exact(text: str, seconds: int) -> None:
         ("p7d", '"P7D"'),
         (" P7D", '"P7D"'),
         ("90", "PT1M30S"),
-        ("00:10:00", 'write "PT10M"'),
+        ("00:10:00", 'as "PT1H30M15S"'),
         ("P", "ISO 8601"),
         ("PT", "ISO 8601"),
         ("P1DT", "ISO 8601"),
