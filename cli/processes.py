@@ -1,4 +1,4 @@
-"""Commands that run processes: `up`, `daemon`, `worker`, `web`, `agent`; and `migrate`."""
+"""Commands that run processes: `up`, `daemon`, `worker`, `web`; and `migrate`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -89,28 +89,6 @@ def web(
     from processes.web import serve
 
     serve(here(context), host, port, root_path)
-
-
-def agent(
-    context: typer.Context,
-    socket: Annotated[Path, typer.Option(help="Unix socket for the workers' processes.")],
-    group: Annotated[
-        str | None,
-        typer.Option(help="Group that may connect too (default: this account alone)."),
-    ] = None,
-    apps: Annotated[
-        str | None,
-        typer.Option(help="Small apps that it serves, separated by commas (default: all)."),
-    ] = None,
-    is_shared: Annotated[
-        bool, typer.Option("--shared", help="End when no worker has been connected for 10 s.")
-    ] = False,
-) -> None:
-    """Run the agent of Celery workers that follow; `minutebook.follow` starts one too."""
-    from processes.agent import run
-
-    named = tuple(one.strip() for one in (apps or "").split(",") if one.strip())
-    run(here(context).settings, socket, group, named, is_shared=is_shared)
 
 
 def migrate(context: typer.Context) -> None:

@@ -25,9 +25,13 @@ def create(
     name: Annotated[
         str | None, typer.Option(help="The person or program that it is for, such as Ann.")
     ] = None,
+    tasks: Annotated[
+        list[str] | None,
+        typer.Option(help="For a worker that follows Celery tasks: their names or patterns."),
+    ] = None,
 ) -> None:
     """Create a token (with --app, for one small app) and print it once."""
-    show(context, door(context).ask(tokens.create, role, expires, name))
+    show(context, door(context).ask(tokens.create, role, expires, name, tasks))
 
 
 @commands.command("link")

@@ -40,7 +40,6 @@ OWN_COMMANDS: Places = {
     "daemon": ("cli.processes:daemon", "Run the daemon, which sends what is due."),
     "worker": ("cli.processes:worker", "Run a Celery worker that executes operations."),
     "web": ("cli.processes:web", "Serve the HTTP API and the dashboard."),
-    "agent": ("cli.processes:agent", "Run the agent of Celery workers that follow."),
     "migrate": ("cli.processes:migrate", "Upgrade the database to this release."),
     "status": ("cli.status:status", "Show the daemon, workers, and operations of the last day."),
     "pause": (

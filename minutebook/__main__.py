@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-from minutebook.agent_place import is_server_here
-
 ROOT = str(Path(__file__).resolve().parent.parent)
 
 CLIENT_ALONE = (
@@ -48,6 +46,11 @@ def main() -> None:
     # Otherwise Python looks for garbage at exit once more, among all that the start made.
     gc.freeze()
     sys.exit(code)
+
+
+def is_server_here() -> bool:
+    """Whether this environment has the server too: its packages lie beside this one."""
+    return (Path(ROOT) / "cli" / "main.py").exists()
 
 
 def _writer(arguments: Sequence[str]) -> str | None:

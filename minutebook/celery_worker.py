@@ -16,37 +16,43 @@ from celery import Celery, signals
 from celery import Task as CeleryTask
 from celery.exceptions import Ignore, Reject, Retry, SoftTimeLimitExceeded
 
-from minutebook.agent_sharing import agent_of
-from minutebook.agents import Agent
-from minutebook.channel import AgentAway, Channel
 from minutebook.continued import noted, replacing
 from minutebook.discarded import headers_of, note_discarded, ours
 from minutebook.error_text import signatures_of, text_of, traceback_of, value_of
-from minutebook.followed import (
-    HEADER,
-    FollowedOperation,
-    current_operation,
-)
+from minutebook.followed import HEADER, FollowedOperation, current_operation
 from minutebook.lease import CANCELLED, LOST, TIME_LIMIT, Interrupted
+from minutebook.reporter import NOT_READY, TIME_LIMIT_TEXT, Reporter, is_too_late
+from minutebook.server import NoServer, NotDone, Server, ServerAway, find_server
 
 logger = logging.getLogger("minutebook.follow")
 
-AGAIN_S = 0.5
+# How long a task waits for an answer to its take, and for an attempt that is not recorded yet.
+TAKE_S = 5.0
+EARLY_S = 5.0
+AGAIN_S = 0.2
 # The longest delay of a message that cannot be claimed.
 LONGEST_PUT_BACK_S = 30
-# Beyond the agent's own wait for the database.
-ANSWER_MARGIN_S = 15.0
+SAID_EACH_S = 60.0
 # Celery's built-in tasks are not followed.
 BUILT_IN_PREFIX = "celery."
 
-_agents: dict[int, Agent] = {}
+
+class Follower:
+    """A worker that follows: its way to the server, and what tasks need to know of it."""
+
+    def __init__(self, reporter: Reporter, time_limit_s: float | None) -> None:
+        self.reporter = reporter
+        # Celery's time limit for all tasks of the worker.
+        self.time_limit_s = time_limit_s
+        # When this process last said that it put messages back.
+        self.said_at: float | None = None
+
+
+_followers: dict[int, Follower] = {}
 
 
 def connect(
-    app: Celery,
-    agent: str | os.PathLike[str] | None,
-    home: str | os.PathLike[str] | None,
-    wait_s: float,
+    app: Celery, url: str | None, token: str | None, home: str | os.PathLike[str] | None
 ) -> None:
     """Let workers of `app` follow from their start on; other processes are not affected."""
 
@@ -55,19 +61,34 @@ def connect(
 
     def begin(sender: Any, **_: object) -> None:
         if sender.app is app:
-            its = agent_of(agent, home, _described(app, sender), wait_s)
-            its.time_limit_s = getattr(sender, "time_limit", None)
-            _begin(app, its)
+            reporter = Reporter(_server(url, token, home), _described(app, sender))
+            _begin(app, Follower(reporter, getattr(sender, "time_limit", None)))
+
+    def ready(sender: Any, **_: object) -> None:
+        its = _followers.get(id(app))
+        if its is not None and getattr(sender, "app", app) is app:
+            number = len(_followed(app))
+            logger.info("follows %d tasks by Minutebook at %s", number, its.reporter.server.url)
 
     def stop(**_: object) -> None:
-        its = _agents.pop(id(app), None)
-        if its is not None and its.worker_pid == os.getpid():
-            its.stop()
+        its = _followers.pop(id(app), None)
+        if its is not None and not its.reporter.is_child:
+            its.reporter.stop()
 
     key = f"minutebook {id(app)}"
-    note_discarded(app, lambda app: _agents.get(id(app)))
+    note_discarded(app, lambda app: its.reporter if (its := _followers.get(id(app))) else None)
     signals.worker_init.connect(begin, weak=False, dispatch_uid=f"{key} begin")
+    signals.worker_ready.connect(ready, weak=False, dispatch_uid=f"{key} ready")
     signals.worker_shutdown.connect(stop, weak=False, dispatch_uid=f"{key} stop")
+
+
+def _server(url: str | None, token: str | None, home: str | os.PathLike[str] | None) -> Server:
+    """Return the server; one that is named wrongly answers nothing, so that no task begins."""
+    try:
+        return find_server(url, token, home)
+    except NoServer as error:
+        logger.error("%s; until then Minutebook's tasks go back to their queue", error)
+        return Server("/nonexistent/web.sock")
 
 
 def _described(app: Celery, worker: Any) -> dict[str, Any]:
@@ -84,14 +105,14 @@ def _followed(app: Celery) -> dict[str, Any]:
     return {name: one for name, one in app.tasks.items() if not name.startswith(BUILT_IN_PREFIX)}
 
 
-def _begin(app: Celery, agent: Agent) -> None:
-    _agents[id(app)] = agent
+def _begin(app: Celery, follower: Follower) -> None:
+    _followers[id(app)] = follower
     for task in _followed(app).values():
-        _wrap(task, agent)
-    agent.start()
+        _wrap(task, follower)
+    follower.reporter.start()
 
 
-def _wrap(task: Any, agent: Agent) -> None:
+def _wrap(task: Any, follower: Follower) -> None:
     original = task.run
     if hasattr(original, "__minutebook__"):
         return
@@ -102,7 +123,7 @@ def _wrap(task: Any, agent: Agent) -> None:
         # A task that calls itself is part of its operation.
         if message is None or current_operation() is not None:
             return original(*args, **kwargs)
-        return _run(task, functools.partial(original, *args, **kwargs), message, agent)
+        return _run(task, functools.partial(original, *args, **kwargs), message, follower)
 
     run.__minutebook__ = True  # type: ignore[attr-defined]
     task.run = run
@@ -117,17 +138,14 @@ def _message_of(request: Any) -> dict[str, Any] | None:
     return ours(headers_of(request), request.id)
 
 
-def _run(task: Any, call: Callable[[], Any], message: dict[str, Any], agent: Agent) -> Any:
+def _run(task: Any, call: Callable[[], Any], message: dict[str, Any], follower: Follower) -> Any:
     """Run a task under its operation's lease; raises Ignore if it must not run."""
-    operation = _claim(task, message, agent)
+    operation = _claim(task, message, follower)
     # A message that Celery's `retry` sends belongs to the next attempt.
     next_one = {**message, "attempt": message["attempt"] + 1}
     next_one.pop("put_back", None)
     task.request.headers = {**headers_of(task.request), HEADER: next_one}
-    try:
-        return _run_claimed(task, operation, call)
-    finally:
-        operation.close()
+    return _run_claimed(task, operation, call)
 
 
 def _run_claimed(task: Any, operation: FollowedOperation, call: Callable[[], Any]) -> Any:
@@ -136,6 +154,8 @@ def _run_claimed(task: Any, operation: FollowedOperation, call: Callable[[], Any
     except Interrupted as interrupted:
         if operation.interrupted_for == CANCELLED:
             operation.end("cancelled")
+        else:
+            operation.forget()
         raise Ignore(f"operation {operation.operation_id}: {interrupted}") from None
     except BaseException as error:
         outcome, details = _outcome_of(task, operation, operation.sent_again or error)
@@ -145,7 +165,10 @@ def _run_claimed(task: Any, operation: FollowedOperation, call: Callable[[], Any
         outcome, details = _outcome_of(task, operation, operation.sent_again)
         operation.end(outcome, **details)
         return returned
-    outcomes = {CANCELLED: "cancelled", TIME_LIMIT: "time box", LOST: LOST, None: "success"}
+    if operation.stopped_for == LOST:
+        operation.forget()
+        return returned
+    outcomes = {CANCELLED: "cancelled", TIME_LIMIT: "time box", None: "success"}
     said = value_of(returned)
     details = {} if said is None else {"returned": said}
     operation.end(outcomes[operation.stopped_for], **details)
@@ -159,9 +182,8 @@ def _outcome_of(
     if isinstance(error, Retry):
         return "retry", {"error": _text(error.exc or error), **_when(error)}
     if isinstance(error, Ignore):
-        if operation.replaced is not None:
-            return "replaced", operation.replaced
-        return "success", {"message": "it raised Ignore"}
+        ignored = ("success", {"message": "it raised Ignore"})
+        return ignored if operation.replaced is None else ("replaced", operation.replaced)
     if isinstance(error, Reject):
         # A user's subclass may have neither.
         reason, requeue = getattr(error, "reason", None), getattr(error, "requeue", False)
@@ -169,9 +191,12 @@ def _outcome_of(
         return "put back" if is_put_back else "failed", {"error": f"rejected: {reason}"}
     if isinstance(error, SoftTimeLimitExceeded) and operation.interrupted_for == TIME_LIMIT:
         return "time limit", {}
-    is_cut_off = isinstance(error, SystemExit) and _is_of_a_worker_that_stops(error)
-    details: dict[str, Any] = {} if is_cut_off else {"traceback": traceback_of(error)}
-    return "cut off" if is_cut_off else "failed", {"error": _text(error), **details}
+    if not (isinstance(error, SystemExit) and _is_of_a_worker_that_stops(error)):
+        return "failed", {"error": _text(error), "traceback": traceback_of(error)}
+    is_late = is_too_late(operation.killed_at)
+    return (
+        ("failed", {"error": TIME_LIMIT_TEXT}) if is_late else ("cut off", {"error": _text(error)})
+    )
 
 
 def _is_of_a_worker_that_stops(error: SystemExit) -> bool:
@@ -191,80 +216,74 @@ def _when(retry: Retry) -> dict[str, str | float]:
     return {"delay_s": float(retry.when or 0)}
 
 
-def _claim(task: Any, message: dict[str, Any], agent: Agent) -> FollowedOperation:
-    """Claim the task's operation, waiting for agent and database; raises Ignore or Reject.
+def _claim(task: Any, message: dict[str, Any], follower: Follower) -> FollowedOperation:
+    """Take the task's operation; raises Ignore or Reject if the task must not run now.
 
-    It also waits for a retry's attempt that is not recorded yet.
+    It waits for a retry's attempt that is not recorded yet, for a moment.
     """
-    request = task.request
-    asked = {
-        "verb": "take",
-        "id": request.id,
+    request, reporter = task.request, follower.reporter
+    path = f"/api/operations/{request.id}"
+    said = {
         "attempt": message["attempt"],
+        # Random: a take that comes twice is one take.
+        "delivery": uuid4().hex,
         "worker": f"{request.hostname}:{os.getpid()}",
         # Celery repeats a task whose process was killed only if both are set.
         "repeatable": bool(task.acks_late and task.reject_on_worker_lost),
-        # Random: by it the next agent finds what this call claimed before its agent was killed.
-        "delivery": uuid4().hex,
-        "again": False,
     }
-    started = {"verb": "started", "killed_at": _killed_at(task, agent)}
-    give_up_at = monotonic() + agent.wait_s
-    answer_s = agent.wait_s + ANSWER_MARGIN_S
-    channel = agent.channels.take()
+    killed_at, give_up_at = _killed_at(task, follower), monotonic() + EARLY_S
     while True:
-        state, answer = _ask(channel, asked, answer_s)
-        if state == "taken" and _is_told(channel, started):
-            is_child = os.getpid() != agent.worker_pid
-            claimed = {**answer, "delivery": asked["delivery"], "is_child": is_child}
-            return FollowedOperation(channel, agent.channels, claimed, SoftTimeLimitExceeded)
-        if state == "refused":
-            channel.close()
-            text = f"operation {request.id} is not run here: {answer['reason']}"
-            is_unknown = answer["reason"].startswith("unknown")
-            logger.log(logging.ERROR if is_unknown else logging.INFO, text)
-            raise Ignore(text)
-        if answer.get("put_back") or monotonic() >= give_up_at:
-            # Free the worker for tasks that need no database of ours.
-            channel.close()
-            _put_back(task, message, answer.get("reason"))
-        asked["again"] = True
+        try:
+            taken = reporter.server.ask(f"{path}:take", said, TAKE_S)
+            reporter.held.note(taken["lease"], killed_at)
+            operation = FollowedOperation(taken, SoftTimeLimitExceeded, reporter)
+            operation.killed_at = killed_at
+            return operation
+        except ServerAway as away:
+            if away.is_in_doubt:
+                # It may be taken all the same: then it is given back.
+                end = {"lease": _lease_of(request.id, said), "outcome": "given back"}
+                reporter.report((f"{path}:take", said), (f"{path}:end", end))
+            _put_back(task, message, follower, str(away))
+        except NotDone as refused:
+            if refused.kind != NOT_READY:
+                _ignore(request.id, refused)
+            if monotonic() >= give_up_at:
+                _put_back(task, message, follower, str(refused))
         threading.Event().wait(AGAIN_S)
 
 
-def _killed_at(task: Any, agent: Agent) -> float | None:
+def _ignore(id: str, refused: NotDone) -> None:
+    """Raise Ignore for an operation that does not start here."""
+    text = f"operation {id} is not run here: {refused}"
+    logger.log(logging.INFO if refused.kind == "not-taken" else logging.ERROR, text)
+    raise Ignore(text) from None
+
+
+def _lease_of(id: str, said: dict[str, Any]) -> str:
+    """Return the lease that a take gives."""
+    return f"{id.replace('-', '')}-{said['attempt']}-{said['delivery']}"
+
+
+def _killed_at(task: Any, follower: Follower) -> float | None:
     """Return when Celery's time limit kills this process, by the machine's monotonic clock."""
     of_message = (getattr(task.request, "timelimit", None) or (None,))[0]
-    limit_s = of_message or task.time_limit or agent.time_limit_s
+    limit_s = of_message or task.time_limit or follower.time_limit_s
     return None if limit_s is None else monotonic() + float(limit_s)
 
 
-def _ask(channel: Channel, request: dict[str, Any], answer_s: float) -> tuple[str, dict[str, Any]]:
-    try:
-        answer = channel.ask(request, answer_s)
-    except AgentAway as error:
-        return "away", {"reason": f"Minutebook's agent beside this worker: {error}"}
-    return str(answer["state"]), answer
-
-
-def _is_told(channel: Channel, request: dict[str, Any]) -> bool:
-    """Tell the agent that the task begins; it reads that before it notices that we died."""
-    try:
-        channel.tell(request)
-    except AgentAway:
-        return False
-    return True
-
-
-def _put_back(task: Any, message: dict[str, Any], cause: str | None) -> None:
+def _put_back(task: Any, message: dict[str, Any], follower: Follower, cause: str) -> None:
     """Send the same message again with a delay, since no task may run unclaimed.
 
     A rejected message would come again at once.
     """
     request, times = task.request, int(message.get("put_back", 0))
     countdown = min(LONGEST_PUT_BACK_S, 2**times)
-    reason = f"operation {request.id} cannot be claimed now: {cause}"
-    logger.error("%s; its message goes back to its queue for %d s", reason, countdown)
+    reason = f"operation {request.id} cannot be taken now: {cause}"
+    now = monotonic()
+    if follower.said_at is None or now - follower.said_at >= SAID_EACH_S:
+        follower.said_at = now
+        logger.error("%s; its message goes back to its queue for %d s", reason, countdown)
     request.headers = {**headers_of(request), HEADER: {**message, "put_back": times + 1}}
     again = task.signature_from_request(
         request, request.args, request.kwargs, retries=request.retries, countdown=countdown

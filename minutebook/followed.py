@@ -5,25 +5,23 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import threading
 from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import datetime
-from time import monotonic
 from typing import Any, TypeVar
 from uuid import UUID
 
-from minutebook.channel import AgentAway, Channel, Channels
 from minutebook.lease import LOST, NEWS_EVERY_S, NEWS_SOON_S, TIME_LIMIT, Keeper, Limits
+from minutebook.reporter import Reporter
+from minutebook.server import NotDone, ServerAway
 
 logger = logging.getLogger("minutebook.follow")
 
 T = TypeVar("T")
 
-ANSWER_S = 30.0
-# Longer than the agent keeps an end that the database does not take.
-END_S = 660.0
-AGAIN_S = 0.5
+BEAT_S = 5.0
+# How long a task waits for its end to be recorded; then the worker's own process repeats it.
+END_S = 2.0
 # What somebody who looks waits for.
 URGENT = frozenset({"message", "phase", "blocking"})
 # The message header that names the operation.
@@ -49,10 +47,9 @@ class FollowedOperation(Keeper):
 
     def __init__(
         self,
-        channel: Channel,
-        channels: Channels,
         claim: dict[str, Any],
         on_time_limit: type[BaseException],
+        reporter: Reporter | None,
     ) -> None:
         super().__init__(Limits(**claim["limits"]))
         self.operation_id = UUID(claim["operation_id"])
@@ -68,14 +65,13 @@ class FollowedOperation(Keeper):
         self.replaced: dict[str, Any] | None = None
         # Why a task that called `should_stop` should have ended.
         self.stopped_for: str | None = None
-        self._channel, self._channels = channel, channels
-        # Whether the agent has its end.
-        self._has_ended = False
-        # The random name under which it was claimed: the next agent knows it by that.
-        self._delivery: str = claim["delivery"]
-        # Whether its process is a child of a pool, which starts another one.
-        self._is_child: bool = claim["is_child"]
+        self._lease: str = claim["lease"]
+        self._path = f"/api/operations/{self.operation_id}"
+        # None in a test.
+        self._reporter = reporter
         self._on_time_limit = on_time_limit
+        # When Celery's own time limit ends its process, by the machine's monotonic clock.
+        self.killed_at: float | None = None
         # What the task has reported, and what of that is not written yet.
         self._reported: dict[str, Any] = {}
         self._progress: dict[str, Any] = {}
@@ -123,30 +119,28 @@ class FollowedOperation(Keeper):
         finally:
             _current.reset(mark)
 
-    def end(self, outcome: str, **details: Any) -> str:
-        """Record how the attempt ends; return the operation's state, or `lost`."""
+    def end(self, outcome: str, **details: Any) -> None:
+        """Record how the attempt ends, at once or by the worker's own process."""
         with self._lock:
             progress, self._progress = self._progress, {}
-        ending = {"verb": "end", "outcome": outcome, "progress": progress, **details, **self._its()}
-        give_up_at = monotonic() + END_S
-        while True:
-            try:
-                # A new agent knows by its name whose end it is.
-                state = str(self._channel.ask(ending, END_S)["state"])
-                self._has_ended = True
-                return state
-            except AgentAway as error:
-                if monotonic() >= give_up_at:
-                    logger.error("the end of %s is not recorded: %s", self.operation_id, error)
-                    return LOST
-                threading.Event().wait(AGAIN_S)
+        said = {"lease": self._lease, "outcome": outcome, "progress": progress, **details}
+        its = self._its
+        try:
+            its.server.ask(f"{self._path}:end", said, END_S)
+        except ServerAway:
+            its.report((f"{self._path}:end", said))
+        except NotDone as refused:
+            logger.warning("operation %s: %s; its end is lost", self.operation_id, refused)
+        its.held.clear()
 
-    def close(self) -> None:
-        """Leave the connection to the next task, or close it if the agent has no end."""
-        if self._has_ended:
-            self._channels.leave(self._channel)
-        else:
-            self._channel.close()
+    def forget(self) -> None:
+        """Leave an attempt that is not this worker's any more."""
+        self._its.held.clear()
+
+    @property
+    def _its(self) -> Reporter:
+        assert self._reporter is not None  # noqa: S101 - an operation of a test reports nothing
+        return self._reporter
 
     def news_due_at(self) -> float | None:
         """Return when to write what the task has reported, None if nothing is new."""
@@ -159,15 +153,18 @@ class FollowedOperation(Keeper):
         with self._lock:
             progress, self._progress, self._is_urgent = self._progress, {}, False
         try:
-            answer = self._ask({"verb": "beat", "progress": progress}, ANSWER_S)
-        except AgentAway as error:
-            logger.warning("heartbeat of %s: no agent: %s", self.operation_id, error)
+            said = {"lease": self._lease, "progress": progress}
+            answer = self._its.server.ask(f"{self._path}:beat", said, BEAT_S)
+        except ServerAway as error:
+            logger.warning("heartbeat of %s: %s", self.operation_id, error)
             with self._lock:
                 self._progress = {**progress, **self._progress}
             return NEWS_EVERY_S
-        state = answer.get("state")
-        self.asked = LOST if state == LOST else answer.get("stop") or self.asked
-        return NEWS_EVERY_S if state == "away" else self.limits.heartbeat_s
+        except NotDone:
+            self.asked = LOST
+            return self.limits.heartbeat_s
+        self.asked = answer.get("stop") or self.asked
+        return self.limits.heartbeat_s
 
     def interruption(self, why: str) -> BaseException:
         """Return what to raise in the task: Celery's own error at the time limit."""
@@ -178,20 +175,5 @@ class FollowedOperation(Keeper):
         logger.error("operation %s: its task does not end (%s)", self.operation_id, why)
         if why != LOST:
             self.end(why)
-        if self._is_child:
+        if self._its.is_child:
             os.kill(os.getpid(), signal.SIGKILL)
-
-    def _ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        if not self._channel.is_open:
-            # A new agent does not know this connection's operation.
-            resumed = self._channel.ask({"verb": "resume", **self._its()}, ANSWER_S)
-            if resumed["state"] != "resumed":
-                self._channel.close()
-                if resumed["state"] == LOST:
-                    return resumed
-                raise AgentAway(str(resumed.get("reason")))
-        return self._channel.ask(request, timeout_s)
-
-    def _its(self) -> dict[str, Any]:
-        its = {"id": str(self.operation_id), "attempt": self.attempt}
-        return {**its, "delivery": self._delivery}

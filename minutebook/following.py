@@ -12,27 +12,21 @@ if TYPE_CHECKING:
 def follow(
     app: Celery,
     *,
-    agent: str | os.PathLike[str] | None = None,
+    url: str | None = None,
+    token: str | None = None,
     home: str | os.PathLike[str] | None = None,
-    wait_s: float = 30.0,
 ) -> None:
-    """Let the workers of `app` claim the tasks that Minutebook sends, and report how they end.
+    """Let the workers of `app` take the operations of tasks that Minutebook sends, and report them.
 
-    Call it where the application is made. The first worker then starts an agent process, with the
-    SCHED_… settings of the worker's environment and of the home folder `home` (default: SCHED_HOME,
-    else `.minutebook` in the worker's directory). All workers of this account with the same
-    settings share it. Other tasks are not affected.
+    Call it where the application is made. A worker asks the server at `url` (default:
+    MINUTEBOOK_URL) with `token` (default: MINUTEBOOK_TOKEN, of `minutebook token create --role
+    worker --tasks PATTERN`). Without a URL, it asks the server of the same account on this machine,
+    by `web.sock` in the home folder `home` (default: SCHED_HOME, else `.minutebook` in the worker's
+    directory). Other tasks are not affected.
 
-    `agent` (default: SCHED_AGENT) is the server's command in another environment, such as
-    `/opt/minutebook/bin/minutebook`, or the socket of an agent that runs already, such as
-    `unix:/run/minutebook/agent.sock`; that one has settings of its own. Without it, the server in
-    this environment or on PATH is used. `own`, or `own:` and a command, starts an agent that no
-    other worker shares.
-
-    While the database is unavailable, a task's message goes back to its queue with a delay that
-    grows up to 30 seconds, and other tasks go on; an end is kept until the database is back. If the
-    agent does not answer within `wait_s` seconds, the message goes back too.
+    While the server is away, a task's message goes back to its queue with a delay that grows up to
+    30 seconds, and other tasks go on; an end is repeated for ten minutes.
     """
     from minutebook.celery_worker import connect
 
-    connect(app, agent, home, wait_s)
+    connect(app, url, token, home)

@@ -31,6 +31,7 @@ class Permission(StrEnum):
     OPERATE = "operate"
     EDIT = "edit"
     WORK = "work"
+    FOLLOW = "follow"
     ADMINISTER = "administer"
 
 
@@ -38,6 +39,7 @@ PERMITS: dict[Role, frozenset[Permission]] = {
     Role.VIEWER: frozenset({Permission.READ}),
     Role.OPERATOR: frozenset({Permission.READ, Permission.OPERATE}),
     Role.EDITOR: frozenset({Permission.READ, Permission.OPERATE, Permission.EDIT}),
-    Role.WORKER: frozenset({Permission.WORK}),
+    # One of the two: models/store/tokens.py.
+    Role.WORKER: frozenset({Permission.WORK, Permission.FOLLOW}),
     Role.ADMIN: frozenset(Permission),
 }

@@ -357,6 +357,8 @@ attempts = sa.Table(
     _at("finished_at"),
     _text("state"),
     _line("error"),
+    # Of the worker that ended it itself: its report may come again.
+    _text("secret", optional=True),
 )
 
 missed_spans = sa.Table(
@@ -640,6 +642,8 @@ tokens = sa.Table(
     sa.Column("parent", sa.ForeignKey("tokens.id")),
     # The person or program that it was made for; of a session, the one of its token or link.
     _line("name"),
+    # The tasks of the Celery application that its bearer follows: a list of patterns.
+    sa.Column("tasks", Json(list)),
 )
 
 # Facts of the installation: tz release, kernel version, the last tick's `now`.

@@ -6,18 +6,20 @@ import resource
 import signal
 import socket
 from contextlib import suppress
-from threading import Timer
+from threading import Event, Thread, Timer
 from types import FrameType
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 
+from models.errors import SchedulerError
+from models.store import workers
 from models.store.schema import refuse_unreleased
 from processes import watch
 from processes.garbage import keep_what_is_loaded
-from processes.listening import listening
-from runtime.database import make_engine
+from processes.listening import listening, listening_at
+from runtime.database import DATABASE_AWAY, make_engine, unhurried
 from runtime.logs import set_up_logs
 from runtime.logs.events import EventLog
 from runtime.sections.web import WebSettings
@@ -35,6 +37,8 @@ STOP_WITHIN_S = 10
 THREADS_END_WITHIN_S = 1.0
 # Closes idle connections of clients that disappeared.
 KEEP_ALIVE_S = 75
+# In the home folder: whoever may open it follows tasks without a token.
+SOCKET = "web.sock"
 
 
 class _Server(uvicorn.Server):
@@ -89,6 +93,8 @@ def serve(
             "web_started", "the API is at http://{host}:{port}{path}/api", shown, number, below
         )
         server = _Server(config, app)
+        local = listening_at(settings.home / SOCKET)
+        app.state.socket = None if local is None else local.getsockname()
         for number in (signal.SIGTERM, signal.SIGINT):
             # Until the server has its own handlers, and when it raises the signal again at its end.
             signal.signal(number, server.end_soon)
@@ -96,7 +102,21 @@ def serve(
         watch.start(settings)
         _open_as_many_as_allowed()
         keep_what_is_loaded()
-        server.run(sockets=[own])
+        Thread(target=_say_alive, args=(installation,), name="alive", daemon=True).start()
+        server.run(sockets=[own] if local is None else [own, local])
+
+
+def _say_alive(installation: Installation) -> None:
+    """Record every few seconds that a web process lives: else no lease of a worker runs out."""
+    pause, worker = Event(), installation.settings.worker
+    while True:
+        try:
+            with suppress(*DATABASE_AWAY, SchedulerError), unhurried(installation.engine) as made:
+                workers.web_seen(made, worker.lease)
+        except Exception:  # the next word must come
+            logger.exception("presence_failed", "this process could not record that it lives")
+        # Several times before the gap would count.
+        pause.wait(worker.heartbeat_s / 2)
 
 
 def _open_as_many_as_allowed() -> None:

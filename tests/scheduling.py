@@ -27,11 +27,11 @@ ON_BOTH = {
     "test_clock", "test_daemons", "test_database", "test_edits", "test_full",
     "test_killed_workers", "test_production", "test_releases",
 }  # fmt: skip
-# Of the tests in one process, those of what a step, a door or an agent does with its sources, mail,
+# Of the tests in one process, those of what a step or a door does with its sources, mail,
 # clients and time, and of what the doctor asks around it. The tests of claims, refreshes,
 # publishing and lists put the same questions to both stores.
 ON_EITHER = {
-    "cli/test_doctor", "tasks/agent/test_agent", "tasks/agent/test_sidecar",
+    "cli/test_doctor", "web/test_followers",
     "data/steps/test_refresh_sources", "data/steps/test_send_email",
     "data/steps/test_send_execsum", "tasks/test_secret_hooks", "tasks/test_subjects",
     "tasks/test_time_box", "web/dashboard/test_sign_in", "web/test_job_definitions",

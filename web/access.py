@@ -10,7 +10,7 @@ import anyio.to_thread
 from fastapi import Depends, Query, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from models.roles import PERMITS, Permission, TokenKind
+from models.roles import Permission, Role, TokenKind
 from models.store import tokens
 from models.store.tokens import Bearer
 from runtime.clock import monotonic
@@ -24,6 +24,11 @@ MINUTE_S = 60.0
 # Wrong tokens of an address in a minute.
 MOST_FAILURES = 20
 MOST_ADDRESSES = 10_000
+UNNAMED = "send a token as `Authorization: Bearer …`"
+# A worker of the same account on this machine follows every task.
+LOCAL = Bearer(
+    "", Role.WORKER, None, None, None, TokenKind.TOKEN, "a worker at web.sock", tasks=("*",)
+)
 
 _scheme = HTTPBearer(auto_error=False, description="A token of `minutebook token create`.")
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_scheme)]
@@ -130,13 +135,31 @@ async def _bearer(
 ) -> Bearer:
     """Return the bearer of the request's token; raises the error to answer with."""
     if credentials is None:
-        raise Unauthorized("send a token as `Authorization: Bearer …`")
+        raise Unauthorized(UNNAMED)
     limiter = worker_threads() if permission is Permission.WORK else None
     bearer = await anyio.to_thread.run_sync(
         authenticated, request, credentials.credentials, TokenKind.TOKEN, limiter=limiter
     )
     require(bearer, permission)
     return bearer
+
+
+def worker_of(request: Request, permission: Permission) -> Bearer:
+    """Return the bearer of a worker's request: that of its token, or whoever opened our socket."""
+    if is_local(request):
+        return LOCAL
+    scheme, _, text = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not text:
+        raise Unauthorized(UNNAMED)
+    bearer = authenticated(request, text.strip(), TokenKind.TOKEN)
+    require(bearer, permission)
+    return bearer
+
+
+def is_local(request: Request) -> bool:
+    """Return whether a request came by the socket in the home folder, which its account opens."""
+    path = getattr(request.app.state, "socket", None)
+    return path is not None and request.scope.get("server") == (path, None)
 
 
 def authenticated(request: Request, text: str, kind: TokenKind) -> Bearer:
@@ -171,8 +194,17 @@ def bearer_of(request: Request, text: str, kind: TokenKind) -> Bearer | None:
 
 def require(bearer: Bearer, permission: Permission) -> None:
     """Raise Forbidden if the bearer's role does not permit something."""
-    if permission not in PERMITS[bearer.role]:
-        raise Forbidden(f"a {bearer.kind} of the role {bearer.role} may not {permission}")
+    if not bearer.may(permission):
+        hint = _hint(bearer, permission)
+        raise Forbidden(f"a {bearer.kind} of the role {bearer.role} may not {permission}{hint}")
+
+
+def _hint(bearer: Bearer, permission: Permission) -> str:
+    """Return which token of a worker would do."""
+    if bearer.role is not Role.WORKER or permission not in {Permission.WORK, Permission.FOLLOW}:
+        return ""
+    made = "with --tasks PATTERN" if permission is Permission.FOLLOW else "without --tasks"
+    return f" by this token; make one by `minutebook token create --role worker` {made}"
 
 
 def opened_for(request: Request, bearer: Bearer, app: str | None) -> Installation:

@@ -18,7 +18,7 @@ from views.overview.vitals import vitals_of
 from views.status.pauses import list_pauses
 from web import health, metrics
 from web.access import Failures
-from web.api import actions, installation, jobs, operations, people, public
+from web.api import actions, followers, installation, jobs, operations, people, public
 from web.api import apps as app_endpoints
 from web.downloads import Places
 from web.guards import BoundedBodies
@@ -40,6 +40,7 @@ ROUTERS = (
     actions.router,
     operations.router,
     jobs.router,
+    followers.router,
     installation.router,
     public.router,
     health.router,
@@ -70,6 +71,8 @@ def make_app(opened: Installation) -> FastAPI:
     install(app, lambda _, error: as_json(error))
     routers = (*api_routers(), *(router for mount in added("mounts") for router in mount(app)))
     app.state.endpoints = [route for router in routers for route in router.routes]
+    # First what many workers call often; it stands among the endpoints once more, for OpenAPI.
+    app.router.routes.extend((*followers.routes, *jobs.routes))
     # As they are: FastAPI matches each request twice against a router that it includes.
     app.router.routes.extend(app.state.endpoints)
     app.add_middleware(BoundedBodies, most_mb=settings.web.max_body_mb)

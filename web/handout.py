@@ -23,6 +23,7 @@ from views.installation import Installation
 from views.jobs import taking, work
 from views.jobs.taking import JobToDo
 from web import pairing
+from web.plain import STOPPING
 from web.problems import Stopping
 
 logger = EventLog("minutebook.web")
@@ -39,7 +40,6 @@ ASKED_WITHIN_S = 60.0
 NOTED_EACH_S = 10.0
 # A database that is silent must not hold up the stop.
 STOP_NOTED_WITHIN_S = 1.0
-STOPPING = "the server is stopping; ask again in a moment"
 
 
 @dataclass(eq=False)
@@ -83,11 +83,11 @@ class Handout:
         self._limit = anyio.CapacityLimiter(AT_ONCE)
         # Set while a worker may wait.
         self._wanted = asyncio.Event()
-        self._is_stopped = False
+        self.is_stopped = False
 
     async def run(self) -> None:
         """Look for jobs while workers wait, until `stop`; a look that fails is followed by more."""
-        while not self._is_stopped:
+        while not self.is_stopped:
             await self._wanted.wait()
             if self._waiting:
                 await asyncio.sleep(await self._pause_after_look())
@@ -109,7 +109,7 @@ class Handout:
 
     def stop(self) -> None:
         """Refuse all workers that wait, and all that come later."""
-        self._is_stopped = True
+        self.is_stopped = True
         self._wanted.set()
         for waiter in self._waiting.values():
             if not waiter.is_served and not waiter.answer.done():
@@ -131,7 +131,7 @@ class Handout:
 
         `gone()` ends when the worker goes away. Raises Stopping.
         """
-        if self._is_stopped:
+        if self.is_stopped:
             raise Stopping(STOPPING)
         waiter = _Waiter(app_id, queue, worker, asyncio.get_running_loop().create_future())
         self._count += 1
@@ -225,7 +225,7 @@ class Handout:
     def _left(self, waiter: _Waiter, job: JobToDo | None) -> JobToDo | None:
         """Answer a worker, if with a job or for good; return the job if the worker is gone."""
         waiter.is_served = False
-        is_over = waiter.is_late or self._is_stopped
+        is_over = waiter.is_late or self.is_stopped
         if (job is not None or is_over) and not waiter.answer.done():
             waiter.answer.set_result(job)
         return job if waiter.is_gone else None

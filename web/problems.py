@@ -30,6 +30,7 @@ from models.store.schema import UnfitSchema
 from runtime.database import DATABASE_AWAY, reason_of
 from runtime.logs.events import EventLog
 from runtime.visible import visible
+from views.followers.documents import NotReady, NotTaken
 from views.view import View
 
 logger = EventLog("minutebook.web")
@@ -135,6 +136,8 @@ KNOWN: dict[type[Exception], tuple[int, str, dict[str, str]]] = {
     InvalidDocument: (422, "invalid-document", {}),
     NotFound: (404, "not-found", {}),
     Outdated: (412, "outdated", {}),
+    NotTaken: (409, "not-taken", {}),
+    NotReady: (409, "not-ready", {"Retry-After": "1"}),
     Refused: (409, "refused", {}),
     LeaseLost: (409, "lease-lost", {}),
     BrokerUnavailable: (503, "broker-unavailable", {"Retry-After": RETRY_AFTER_S}),

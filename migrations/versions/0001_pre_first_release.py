@@ -408,6 +408,7 @@ sa.Table(
     _at("finished_at"),
     _text("state"),
     _text("error", optional=True),
+    _text("secret", optional=True),
 )
 
 sa.Table(
@@ -664,6 +665,7 @@ sa.Table(
     _one_of("kind", ("token", "session", "link")),
     sa.Column("parent", sa.ForeignKey("tokens.id")),
     _text("name", optional=True),
+    sa.Column("tasks", LIST),
 )
 
 sa.Table(

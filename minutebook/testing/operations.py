@@ -1,4 +1,4 @@
-"""The operation of a followed task, for tests: no agent, no database."""
+"""The operation of a followed task, for tests: no server, no database."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, TypeVar
 
-from minutebook.channel import Channel, Channels
 from minutebook.followed import FollowedOperation, _current
 
 T = TypeVar("T")
@@ -38,7 +37,7 @@ class TestOperation(FollowedOperation):
     __test__ = False
 
     def __init__(self, claim: dict[str, Any], stops_after: int | None) -> None:
-        super().__init__(Channel(""), Channels(""), claim, TimeoutError)
+        super().__init__(claim, TimeoutError, None)
         self.reported: list[Reported] = []
         self._stops_after = stops_after
         self._asked = 0
@@ -100,7 +99,7 @@ def make_operation(
         "soft_limit_s": 30.0,
         "hard_limit_s": 60.0,
     }
-    claim = {**values, **changes, "limits": limits, "delivery": "test", "is_child": False}
+    claim = {**values, **changes, "limits": limits, "lease": "test"}
     for name in ("occurrence_at", "last_success_at"):
         at = claim[name]
         claim[name] = at.isoformat() if isinstance(at, datetime) else at

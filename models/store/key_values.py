@@ -20,6 +20,9 @@ WENT_BACK = "database_went_back"
 DOWNTIME = "downtime"
 # The last clean stop of a daemon: `{"daemon": …, "at": …}`.
 STOPPED = "daemon_stopped"
+# When a web process last said that it lives, and since when there was no gap: `{"seen": …,
+# "since": …}`.
+WEB = "web_lives"
 # The instant up to which all event actions are decided; absent before the first decision.
 EVENTS_DECIDED = "events_decided_until"
 

@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.errors import NotFound
-from models.roles import Role, TokenKind
+from models.roles import PERMITS, Permission, Role, TokenKind
 from models.sql import database_now
 from models.store.scope import Scope
 from models.tables import small_apps, tokens
@@ -45,6 +45,15 @@ class Bearer:
     author: str
     # The person or program that it was made for.
     name: str | None = None
+    # The tasks that a worker follows with it, by patterns; None for a worker of jobs.
+    tasks: tuple[str, ...] | None = None
+
+    def may(self, permission: Permission) -> bool:
+        """Return whether it permits something: a worker takes jobs, or follows tasks."""
+        if permission not in PERMITS[self.role]:
+            return False
+        other = Permission.FOLLOW if self.tasks is None else Permission.WORK
+        return self.role is not Role.WORKER or permission is not other
 
     @property
     def actor(self) -> str:
@@ -68,6 +77,7 @@ class TokenRequest:
     kind: TokenKind = TokenKind.TOKEN
     parent: str | None = None
     name: str | None = None
+    tasks: tuple[str, ...] | None = None
 
 
 def create(connection: sa.Connection, wanted: TokenRequest) -> tuple[str, str]:
@@ -87,6 +97,7 @@ def create(connection: sa.Connection, wanted: TokenRequest) -> tuple[str, str]:
             kind=wanted.kind,
             parent=wanted.parent,
             name=wanted.name,
+            tasks=sa.null() if wanted.tasks is None else list(wanted.tasks),
         )
     )
     return id, text
@@ -110,7 +121,8 @@ def bearer_of(connection: sa.Connection, text: str, kind: TokenKind) -> tuple[Be
     if row is None or not is_right:
         return None
     role, its = Role(row.role), (row.app_name, row.small_app_id, row.parent)
-    return Bearer(row.id, role, *its, kind, row.created_by, row.name), row.is_stale
+    tasks = None if row.tasks is None else tuple(row.tasks)
+    return Bearer(row.id, role, *its, kind, row.created_by, row.name, tasks), row.is_stale
 
 
 @cache
@@ -127,6 +139,7 @@ def _found(kind: TokenKind) -> sa.Select[Any]:
         tokens.c.parent,
         tokens.c.created_by,
         tokens.c.name,
+        tokens.c.tasks,
         small_apps.c.name.label("app_name"),
         is_stale.label("is_stale"),
     )

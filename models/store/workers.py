@@ -1,5 +1,6 @@
 """Store which workers live, the queues that they read, and the tasks that they follow."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -9,11 +10,15 @@ import sqlalchemy as sa
 
 from models.carriers import CELERY, OURS
 from models.celery_task import Signatures
-from models.sql import database_now, dicts, insert_ignoring
+from models.sql import database_now, dicts, insert_ignoring, read_clock
+from models.store import key_values
+from models.stored import instant_in
 from models.tables import workers
 
 # A worker that was not seen for this long is gone.
 GONE = timedelta(minutes=1)
+# Without a word from any web process for this part of a lease, workers outside cannot renew theirs.
+WEB_GAP = 1 / 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,29 @@ def beat(connection: sa.Connection, worker: Heartbeat) -> None:
         # Each process of a worker's pool reports: another one may have been first.
         first = insert_ignoring(connection, workers)
         connection.execute(first.values(name=worker.name, started_at=database_now(), **values))
+
+
+def web_seen(connection: sa.Connection, lease: timedelta) -> None:
+    """Record that a web process lives."""
+    now, seen, since = _web(connection)
+    known = since if seen is not None and abs(now - seen) <= WEB_GAP * lease else now
+    lives = {"seen": now.isoformat(), "since": (known or now).isoformat()}
+    key_values.set_value(connection, key_values.WEB, json.dumps(lives))
+
+
+def web_lives(connection: sa.Connection, lease: timedelta) -> bool:
+    """Return whether web processes have lived for a whole lease, or no worker ever needed one."""
+    now, seen, since = _web(connection)
+    if seen is None or since is None:
+        return True
+    return abs(now - seen) <= WEB_GAP * lease and now - since >= lease
+
+
+def _web(connection: sa.Connection) -> tuple[datetime, datetime | None, datetime | None]:
+    """Return now, when a web process was last seen, and since when without a gap."""
+    stored = key_values.json_value(connection, key_values.WEB)
+    seen, since = (instant_in(stored.get(name)) for name in ("seen", "since"))
+    return read_clock(connection), seen, since
 
 
 def note_step_failures(connection: sa.Connection, name: str, failures: dict[str, str]) -> None:

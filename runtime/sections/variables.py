@@ -6,7 +6,7 @@ from runtime.sections.named import object_of
 
 PREFIX = "SCHED_"
 # Variables of the command line, which are no settings.
-NO_SETTINGS = ("SCHED_AGENT", "SCHED_HOME", "SCHED_URL", "SCHED_TOKEN")
+NO_SETTINGS = ("SCHED_HOME", "SCHED_URL", "SCHED_TOKEN")
 # Settings whose values have names: a variable may give one of them alone.
 NAMED = (("connections",), ("notify",))
 

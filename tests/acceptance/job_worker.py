@@ -23,6 +23,7 @@ def say(*words: object) -> None:
 def work(client: httpx.Client, job: dict[str, Any]) -> None:
     """Hold a job until its gate is open, then report it."""
     lease = {"lease": job["lease"]}
+    client.post(f"/jobs/{job['id']}/beat", json=lease)
     say("begins", job["operation_id"])
     verb, said = "complete", {"result": {"held": True}}
     while not Path(job["meta"]["gate"]).exists():

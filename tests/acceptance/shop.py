@@ -18,6 +18,7 @@ from scheduler.changes import Change
 from scheduler.changes.change import create_all
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import ROOT, Process, python, until
+from tests.acceptance.web_door import start_web
 from tests.factories import author, make_document, yearly
 
 EXAMPLE = ROOT / "examples" / "from_celery_beat"
@@ -35,6 +36,8 @@ class Shop:
         self.folder = installation.home / name
         shutil.copytree(EXAMPLE, self.folder, ignore=shutil.ignore_patterns("__pycache__"))
         self.journal = self.folder / "journal.jsonl"
+        self._web: Process | None = None
+        self.address = ""
         self.settings = {
             "SHOP_BROKER_URL": installation.broker.url,
             "SHOP_JOURNAL": str(self.journal),
@@ -49,8 +52,11 @@ class Shop:
         *,
         name: str = "celery",
         is_seen: bool = True,
+        is_served: bool = True,
     ) -> Process:
         """Start the shop's worker as the shop does; it is ready, and seen to follow, on return."""
+        if app != "shop" and is_served:
+            self.web(settings)
         command = python("-m", "celery", "-A", app, "worker", "--pool", pool, "-c", "2")
         its_name = ("-n", f"{name}@%h", "-Q", "shop,orders")
         options = (*its_name, "-l", "INFO", "--without-gossip", "--without-mingle")
@@ -62,32 +68,24 @@ class Shop:
             self.is_followed()
         return worker
 
-    def is_hasty(self, wait_s: float) -> None:
-        """Let the shop's tasks wait so long for an agent or a database that is away."""
-        line = "minutebook.follow(app)"
-        file = self.folder / "followed.py"
-        text = file.read_text()
-        assert line in text
-        file.write_text(text.replace(line, f"minutebook.follow(app, wait_s={wait_s})"))
+    def web(self, settings: Mapping[str, str] = {}) -> Process:
+        """Return the server that the shop's workers ask; it is started if none runs."""
+        if self._web is None or not self._web.is_alive:
+            self._web, self.address = start_web(self.installation, {**self.settings, **settings})
+        return self._web
 
     def is_followed(self) -> None:
         """Wait until a worker says that it follows."""
-        until(lambda: bool(self.followed()), "the agent says what is followed")
+        until(lambda: bool(self.followed()), "the worker says what it follows")
 
     def followed(self) -> list[str]:
         """Return the tasks that live workers follow."""
         with reading(self.installation.engine) as connection:
             return sorted(workers.followed_tasks(connection, timedelta(minutes=1)))
 
-    def agent(self, worker: Process) -> psutil.Process:
-        """Return the agent beside a worker."""
-        children = psutil.Process(worker.pid).children()
-        return next(one for one in children if "agent" in one.cmdline())
-
     def pool(self, worker: Process) -> list[psutil.Process]:
         """Return the processes of a worker's pool."""
-        children = psutil.Process(worker.pid).children()
-        return [one for one in children if "agent" not in one.cmdline()]
+        return psutil.Process(worker.pid).children()
 
     def action(self, task: str, name: str = "of the shop", **changes: Any) -> Change:
         """Store an action that sends a task of the shop; `step` changes the step."""
@@ -128,35 +126,13 @@ class Shop:
 
 
 def killed(shop: Shop, worker: Process) -> None:
-    """Kill a worker and its pool together, but not its agent."""
+    """Kill a worker and its pool together."""
     processes = [psutil.Process(worker.pid), *shop.pool(worker)]
     for one in processes:
         one.suspend()
     for one in processes:
         one.kill()
     worker.popen.wait()
-
-
-def asked_of_a_frozen_agent(shop: Shop) -> tuple[Process, psutil.Process, UUID]:
-    """Return a worker, its agent that stands still, and the operation its task asks for."""
-    worker = shop.worker()
-    agent, before = shop.agent(worker), _connections(shop, worker)
-    agent.suspend()
-    id = shop.due("close_day")
-    shop.tick()
-    # One more than before: the task's.
-    until(lambda: _connections(shop, worker) > before, "a task asks for its operation")
-    return worker, agent, id
-
-
-def _connections(shop: Shop, worker: Process) -> int:
-    """Return how many unix sockets a worker's pool has."""
-    return sum(len(one.net_connections("unix")) for one in shop.pool(worker))
-
-
-def threads(shop: Shop, worker: Process) -> int:
-    """Return how many threads a worker's pool has."""
-    return sum(one.num_threads() for one in shop.pool(worker))
 
 
 def begins(shop: Shop, task: str = "close_day") -> None:

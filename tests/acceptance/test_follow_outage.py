@@ -1,25 +1,20 @@
-"""The database is away while followed tasks end: no slot of the pool waits for it."""
+"""Server or database are away while followed tasks begin, run and end: no slot waits for them."""
 
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
-from pathlib import Path
 from uuid import UUID
 
 import pytest
 
-from models.sql import database_now
-from models.store.operations.put_back import take_back_lost
-from tests.acceptance.processes import Process, kill, python, until
-from tests.acceptance.shop import RAN_ONCE, Shop
+from tests.acceptance.processes import Process, python, until
+from tests.acceptance.shop import RAN_ONCE, Shop, begins
 from tests.acceptance.standstill import standing_still
-from tests.factories import update_operation
-from tests.servers import PostgreSQL
 
 # No heartbeat comes between, and no lease runs out.
 CALM = {"SCHED_WORKER_HEARTBEAT_S": "100", "SCHED_WORKER_LEASE_S": "300"}
 SLOTS = 2
+BACK = "its message goes back to its queue"
 
 
 @contextmanager
@@ -50,10 +45,6 @@ def call(shop: Shop) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def kept(shop: Shop) -> list[Path]:
-    return sorted((shop.installation.home / "kept-ends").glob("*.json"))
-
-
 def test_the_application_s_own_tasks_run_while_ends_wait_for_the_database(
     shop: Shop, request: pytest.FixtureRequest
 ) -> None:
@@ -62,96 +53,80 @@ def test_the_application_s_own_tasks_run_while_ends_wait_for_the_database(
     with away(shop, request):
         shop.gate().touch()
         call(shop)
-        until(lambda: "write_letter begins" in shop.said(), lambda: worker.text()[-2000:], 10.0)
-        until(lambda: len(kept(shop)) == SLOTS, lambda: str(kept(shop)))
-        modes = {path.stat().st_mode & 0o777 for path in kept(shop)}
+        until(lambda: "write_letter begins" in shop.said(), lambda: worker.text()[-2000:], 15.0)
 
     assert shop.installation.all_end(ids) == ["success"] * SLOTS
     assert [shop.installation.row(id)["attempt"] for id in ids] == [1] * SLOTS
-    assert modes == {0o600}
-    until(lambda: not kept(shop), "nothing is kept any more")
-
-
-def test_an_agent_that_is_killed_loses_no_end_that_it_keeps(
-    shop: Shop, request: pytest.FixtureRequest
-) -> None:
-    worker, ids = all_slots_busy(shop)
-
-    with away(shop, request):
-        shop.gate().touch()
-        until(lambda: len(kept(shop)) == SLOTS, lambda: worker.text()[-2000:])
-        kill(shop.agent(worker).pid)
-
-    assert shop.installation.all_end(ids) == ["success"] * SLOTS
-    assert [shop.installation.attempts(id)[-1][1] for id in ids] == ["success"] * SLOTS
-    assert sorted(shop.said()) == sorted(RAN_ONCE * SLOTS)
-    until(lambda: not kept(shop), "nothing is kept any more")
-
-
-def test_a_kept_end_is_written_by_the_next_agent_when_worker_and_agent_are_gone(
-    shop: Shop, request: pytest.FixtureRequest
-) -> None:
-    worker, ids = all_slots_busy(shop)
-    with away(shop, request):
-        shop.gate().touch()
-        until(lambda: len(kept(shop)) == SLOTS, lambda: worker.text()[-2000:])
-        agent = shop.agent(worker)
-        worker.send(signal.SIGKILL)
-        kill(agent.pid)
-
-    shop.worker(settings=CALM)
-
-    assert shop.installation.all_end(ids) == ["success"] * SLOTS
-
-
-def take_back(shop: Shop, ids: list[UUID]) -> None:
-    """Take operations back as the sweep does whose leases have run out."""
-    engine, lease = shop.installation.engine, timedelta(minutes=5)
-    for id in ids:
-        update_operation(engine, id, heartbeat_at=database_now(-3600.0))
-    with engine.begin() as connection:
-        taken = take_back_lost(connection, lease, len(ids), shop.installation.settings.alert)
-    assert {id for id, _ in taken} == set(ids)
-
-
-# On PostgreSQL, the frozen agent's transaction would keep the rows locked.
-@pytest.mark.parametrize("store", ["sqlite"])
-def test_a_kept_end_of_an_attempt_that_was_given_away_does_not_win(
-    shop: Shop, request: pytest.FixtureRequest
-) -> None:
-    worker, ids = all_slots_busy(shop)
-    with away(shop, request):
-        shop.gate().touch()
-        until(lambda: len(kept(shop)) == SLOTS, lambda: worker.text()[-2000:])
-        agent = shop.agent(worker)
-        agent.suspend()
-    take_back(shop, ids)
-
-    agent.resume()
-
-    worker.said("nothing more is written", times=SLOTS)
-    until(lambda: not kept(shop), "nothing is kept any more")
-    assert [shop.installation.row(id)["state"] for id in ids] == ["failed"] * SLOTS
-
-
-@pytest.mark.parametrize("store", ["postgresql"])
-def test_ends_arrive_once_when_a_server_that_was_stopped_is_back(
-    shop: Shop, postgresql: PostgreSQL
-) -> None:
-    worker, ids = all_slots_busy(shop)
-
-    postgresql.stop()
-    try:
-        shop.gate().touch()
-        call(shop)
-        until(lambda: "write_letter begins" in shop.said(), lambda: worker.text()[-2000:], 10.0)
-        until(lambda: len(kept(shop)) == SLOTS, lambda: str(kept(shop)))
-    finally:
-        postgresql.start()
-        shop.installation.engine.dispose()
-
-    assert shop.installation.all_end(ids) == ["success"] * SLOTS
     assert sorted(shop.said()) == sorted([*RAN_ONCE * SLOTS, "write_letter begins"])
+
+
+def test_ends_arrive_once_when_the_server_is_back(shop: Shop) -> None:
+    worker, ids = all_slots_busy(shop)
+
+    shop.web().kill()
+    shop.gate().touch()
+    call(shop)
+    until(lambda: "write_letter begins" in shop.said(), lambda: worker.text()[-2000:], 15.0)
+    assert [shop.installation.row(id)["state"] for id in ids] == ["running"] * SLOTS
+    shop.web(CALM)
+
+    assert shop.installation.all_end(ids) == ["success"] * SLOTS
+    assert [len(shop.installation.attempts(id)) for id in ids] == [1] * SLOTS
+
+
+def test_a_worker_that_stops_reports_the_ends_that_wait(shop: Shop) -> None:
+    worker, ids = all_slots_busy(shop)
+    shop.web().kill()
+    shop.gate().touch()
+    until(lambda: shop.said().count("close_day ends") == SLOTS, "both end")
+
+    worker.send(signal.SIGTERM)
+    worker.said("Warm shutdown")
+    shop.web(CALM)
+
+    assert worker.ended() == 0
+    assert shop.installation.all_end(ids) == ["success"] * SLOTS
+
+
+def test_no_lease_is_lost_and_nothing_begins_twice_while_the_server_is_away(shop: Shop) -> None:
+    worker = shop.worker()
+    runs = shop.due("close_day", step={"kwargs": {"tills": str(shop.gate())}})
+    shop.tick()
+    begins(shop)
+    daemon = shop.installation.daemon(shop.settings)
+    shop.web().kill()
+    waits = shop.due("count_stock", name="waits")
+    worker.said(BACK)
+
+    # Many leases, of a second and a half.
+    daemon.said("tick", times=daemon.text().count("tick") + 5)
+    assert shop.installation.row(runs)["state"] == "running"
+    shop.web()
+    shop.installation.becomes(waits, "success")
+    shop.gate().touch()
+
+    assert shop.installation.becomes(runs, "success")["attempt"] == 1
+    expected = [*RAN_ONCE, "count_stock begins", "count_stock ends"]
+    assert sorted(shop.said()) == sorted(expected)
+
+
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    "task", ["close_day", "count_stock"], ids=["acknowledged_early", "acknowledged_late"]
+)
+def test_a_message_goes_back_to_its_queue_while_the_server_is_away(shop: Shop, task: str) -> None:
+    id = shop.due(task)
+    worker = shop.worker(is_seen=False, is_served=False)
+    worker.said("start `minutebook up` here, or set MINUTEBOOK_URL and MINUTEBOOK_TOKEN")
+    shop.tick()
+    worker.said(BACK)
+    assert shop.said() == []
+
+    shop.web()
+
+    # Nobody was known to follow it when it was sent.
+    assert shop.installation.becomes(id, "success")["sendings"] == 1
+    assert shop.said() == [f"{task} begins", f"{task} ends"]
 
 
 def test_a_task_whose_message_comes_meanwhile_waits_in_its_queue_and_runs_once(
@@ -164,11 +139,11 @@ def test_a_task_whose_message_comes_meanwhile_waits_in_its_queue_and_runs_once(
 
     with away(shop, request):
         worker.thaw_tree()
-        worker.said("its message goes back to its queue")
+        worker.said(BACK)
         call(shop)
         until(lambda: "write_letter begins" in shop.said(), lambda: worker.text()[-2000:])
 
-    # A claim that the database committed unheard is given back, and sent again by a tick.
+    # A take that the database committed unheard is given back, and sent again by a tick.
     shop.installation.daemon(shop.settings)
     shop.installation.becomes(id, "success")
     assert shop.said().count("close_day begins") == 1

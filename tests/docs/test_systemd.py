@@ -13,7 +13,6 @@ from processes.up import STOP_MARGIN_S
 from runtime.config import load_settings, setting_paths
 from runtime.sections.variables import variable_of
 from scheduler.loop import LONGEST_WAIT_S
-from tasks.agent.socket import MOST_CONNECTIONS, OTHER_THREADS
 from tests.docs.command_lines import parse_minutebook
 from tests.docs.pages import text_of
 
@@ -21,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 UNITS = sorted((ROOT / "deploy/systemd").glob("*.service"))
 PAGE = text_of("how-to/deploy/systemd")
 PROGRAM = "/opt/minutebook/bin/minutebook"
-INSTANCES = {"minutebook-worker@": "quick", "minutebook-agent@": "shop"}
+INSTANCES = {"minutebook-worker@": "quick"}
 # systemd's own figure, from 0 (confined) to 10; what is left is the network and unix sockets.
 MOST_EXPOSED = 1.5
 
@@ -71,16 +70,6 @@ def test_a_stop_leaves_the_time_that_processes_need(unit: Path, tmp_path: Path) 
     assert all(float(one) > needed_s for one in _lines(unit, "TimeoutStopSec"))
     # Above what PostgreSQL may take to answer one statement, and many turns of the loop.
     assert all(float(one) > 6 * LONGEST_WAIT_S for one in _lines(unit, "WatchdogSec"))
-
-
-def test_the_agent_s_threads_fit_into_its_unit_and_its_descriptors_into_the_system_s() -> None:
-    (unit,) = (one for one in UNITS if one.stem == "minutebook-agent@")
-    (most,) = map(int, _lines(unit, "TasksMax"))
-
-    assert most >= MOST_CONNECTIONS + OTHER_THREADS
-    # The soft limit that systemd gives where a unit sets none.
-    assert MOST_CONNECTIONS + OTHER_THREADS < 1024
-    assert not _lines(unit, "LimitNOFILE")
 
 
 @needs_systemd

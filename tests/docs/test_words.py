@@ -15,7 +15,7 @@ HEADWORDS = re.findall(r"^\| (.+?) \| .+ \|$", TERMS, re.M)[1:]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 WORDS = (
-    "action", "agent", "alert", "attempt", "backfill", "catch-up", "domain", "downtime",
+    "action", "alert", "attempt", "backfill", "catch-up", "domain", "downtime",
     "enabled", "event action", "executive summary", "failure", "lease", "look-back", "missed",
     "notice", "occurrence", "operation", "overdue", "overlap", "overtaken", "problem",
     "production", "publish", "quarantined", "small app", "staging", "status", "step", "subject",

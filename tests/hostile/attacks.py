@@ -97,12 +97,12 @@ ATTACKS = [
         "they are refused", ("test_a_mistake_is_answered",),
     ),
     Attack(
-        "A14", "a peer of an agent's socket claims, resumes or ends an operation of another app, "
-        "task or kind", "it is refused, and nothing changes",
-        ("test_a_peer_touches_no_operation_of_another_kind",
-         "test_a_peer_touches_no_task_that_its_small_app_may_not_send",
-         "test_a_peer_touches_nothing_beyond_the_tasks_and_apps_of_its_agent",
-         "test_another_agent_goes_on_where_one_died"),
+        "A14", "a follower's token, or a worker at the socket, takes, renews or ends an operation "
+        "of another app, task or kind", "it is refused, and nothing changes",
+        ("test_an_operation_of_another_kind_is_not_touched",
+         "test_a_task_that_its_small_app_may_not_send_is_not_touched",
+         "test_a_task_beyond_the_token_or_the_setting_is_not_touched",
+         "test_a_token_for_jobs_follows_nothing_and_one_for_tasks_gets_no_job"),
     ),
     Attack(
         "A15", "a worker's token reports a job that another worker holds, by what a viewer sees",
@@ -169,14 +169,10 @@ ATTACKS = [
          "test_no_broken_broadcast_disturbs_a_worker"),
     ),
     Attack(
-        "B8", "a peer of an agent's socket that sends an endless line or an impossible process id, "
-        "or opens more connections than there are threads",
-        "its connection is closed, and workers go on",
-        ("test_a_line_without_end_closes_its_connection",
-         "test_a_worker_with_an_impossible_pid_keeps_no_other_off_the_record",
-         "test_connections_are_bounded_and_one_that_closes_makes_room",
-         "test_a_connection_for_which_no_thread_can_start_takes_no_place",
-         "test_one_connection_holds_one_operation"),
+        "B8", "a follower sends an impossible process id, or a worker with the name of one of ours",
+        "it is refused, or has no effect",
+        ("test_a_worker_with_an_impossible_pid_is_refused",
+         "test_a_worker_does_not_take_the_name_of_one_of_ours"),
     ),
     Attack(
         "B9", "a row of another scheduler's database that no library could have written",

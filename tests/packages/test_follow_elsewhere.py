@@ -1,4 +1,4 @@
-"""A worker in an environment of its own follows, with its agent in another.
+"""A worker in an environment of its own follows, by a URL and a token, or by the socket.
 
 `make test-matrix` installs each set of libraries; the first needs nothing but what the tests have.
 """
@@ -62,11 +62,12 @@ def shop(installation: Installation) -> Shop:
     return made
 
 
-def started(shop: Shop, environment: Environment, agent: str) -> Process:
-    """Start the shop's worker from its own environment."""
+def started(shop: Shop, environment: Environment, **says: str) -> Process:
+    """Start the shop's worker from its own environment, which may know no home folder."""
     python, options = str(environment.bin / "python"), ("--without-gossip", "--without-mingle")
     command = [python, "-m", "celery", "-A", "followed", "worker", "-c", "2", "-l", "INFO"]
-    settings = {**shop.settings, "SCHED_AGENT": agent, "PYTHONPATH": ""}
+    settings = {**shop.settings, "PYTHONPATH": "", **says}
+    shop.web()
     processes = shop.installation.processes
     worker = processes.start(
         "shop", [*command, "-Q", "shop,orders", *options], settings, folder=shop.folder
@@ -74,6 +75,15 @@ def started(shop: Shop, environment: Environment, agent: str) -> Process:
     worker.said("ready.")
     shop.is_followed()
     return worker
+
+
+def by_url(shop: Shop) -> dict[str, str]:
+    """Return what a worker is told that has neither our database nor our home folder."""
+    shop.web()
+    asked = ("token", "create", "--role", "worker", "--tasks", "tasks.*")
+    token = shop.installation.cli(*asked)["token"]
+    nothing = {"SCHED_HOME": "/nowhere", "SCHED_DATABASE_URL": "", "SCHED_BROKER_URL": ""}
+    return {"MINUTEBOOK_URL": shop.address, "MINUTEBOOK_TOKEN": token, **nothing}
 
 
 def follows(shop: Shop) -> None:
@@ -95,29 +105,31 @@ def follows(shop: Shop) -> None:
     assert [line for line in shop.said() if line.startswith("close_day")] == RAN_ONCE
 
 
-def test_a_worker_follows_with_its_agent_in_another_environment(
-    shop: Shop, application: Environment, server: Environment
-) -> None:
-    worker = started(shop, application, str(server.bin / "minutebook"))
+def test_a_worker_follows_by_a_url_and_a_token(shop: Shop, application: Environment) -> None:
+    worker = started(shop, application, **by_url(shop))
 
     follows(shop)
 
-    agent = shop.agent(worker)
-    assert str(server.folder) in " ".join(agent.cmdline())
+    assert f"follows 4 tasks by Minutebook at {shop.address}" in worker.text()
 
 
-@pytest.mark.matrix
-def test_a_worker_follows_through_the_socket_of_a_sidecar(
-    shop: Shop, application: Environment, server: Environment
+@pytest.mark.parametrize(
+    ("says", "advice"),
+    [
+        pytest.param({"MINUTEBOOK_TOKEN": "mbt_0_x"}, "set MINUTEBOOK_TOKEN to it", id="token"),
+        pytest.param({"MINUTEBOOK_URL": "http://127.0.0.1:9"}, "check MINUTEBOOK_URL", id="url"),
+        pytest.param({"MINUTEBOOK_TOKEN": ""}, "MINUTEBOOK_TOKEN is missing", id="no_token"),
+    ],
+)
+def test_a_worker_that_finds_no_server_says_what_to_do(
+    shop: Shop, application: Environment, says: dict[str, str], advice: str
 ) -> None:
-    path = shop.folder / "agent.sock"
-    command = [str(server.bin / "minutebook"), "agent", "--socket", str(path)]
-    settings = {"SCHED_CELERY_TASKS": "tasks.*", "PYTHONPATH": ""}
-    sidecar = shop.installation.processes.start("sidecar", command, settings)
-    sidecar.said(f"agent serves {path}")
-    started(shop, application, f"unix:{path}")
+    told = {**shop.settings, "PYTHONPATH": "", **by_url(shop), **says}
+    command = [str(application.bin / "python"), "-m", "celery", "-A", "followed", "worker"]
+    worker = shop.installation.processes.start("shop", command, told, folder=shop.folder)
 
-    follows(shop)
+    worker.said(advice)
+    worker.said("ready.")
 
 
 # Installing takes minutes on a slow line.
@@ -125,13 +137,13 @@ def test_a_worker_follows_through_the_socket_of_a_sidecar(
 @pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("libraries", [pytest.param(one, id=one.id) for one in SETS])
 def test_a_worker_of_each_release_follows(
-    shop: Shop, libraries: Libraries, wheels: Wheels, server: Environment, tmp_path: Path
+    shop: Shop, libraries: Libraries, wheels: Wheels, tmp_path: Path
 ) -> None:
     environment = make_environment(tmp_path / "env", python_of(libraries.python))
     environment.install(
         f"celery=={libraries.celery}", *libraries.beside, str(wheels.client), is_offline=False
     )
-    worker = started(shop, environment, str(server.bin / "minutebook"))
+    worker = started(shop, environment, **by_url(shop))
 
     follows(shop)
 

@@ -162,22 +162,6 @@ def test_the_pages_work_with_older_releases_of_django(
     assert "The document is not JSON" in django_project.text_of(refused)
 
 
-def test_a_worker_without_any_agent_says_what_to_install(
-    application: Environment, folder: Path
-) -> None:
-    code = """
-from minutebook.agent_place import NoAgent, find_agent
-try:
-    find_agent(None, {"PATH": "/nowhere"})
-except NoAgent as error:
-    print(error)
-"""
-    done = application.python(code, folder)
-
-    assert done.stdout.startswith("no agent: this environment has only minutebook-client;")
-    assert "docs/how-to/install.md" in done.stdout
-
-
 def test_the_command_runs_from_its_own_environment_in_any_folder(
     server: Environment, folder: Path
 ) -> None:

@@ -24,7 +24,6 @@ PARTS = {
     "broker": ("broker", "the messages that wait"),
     "mail": ("mail", "the oldest messages go"),
     "data": ("data", "nothing"),
-    "kept-ends": ("ends", "the database"),
 }
 OTHER = "other"
 MOST_FILES = 200_000

@@ -21,7 +21,6 @@ from runtime.config import InvalidSetting, Settings, unknown_variables
 from runtime.database import is_made, make_engine, reading
 from runtime.extras import HOW_TO_INSTALL
 from runtime.folders import fault_of
-from tasks.agent.spool import FOLDER, Spool
 from tasks.outgoing.mail import transport
 from tasks.outgoing.mail.failures import MailServerFailed
 from tasks.registry import Registry
@@ -37,8 +36,6 @@ WITHIN_S = 12.0
 MAIL_WITHIN_S = 5.0
 STEPS_WITHIN_S = 10.0
 MANY_MESSAGES = 10_000
-# The next agent writes what another one kept within a minute.
-LONG_KEPT_S = 300.0
 LITTLE_SPACE = 1024 * 2**20
 
 
@@ -61,7 +58,6 @@ def _checks(settings: Settings) -> dict[str, Check]:
         "settings": _check_settings,
         "home": lambda: _check_home(settings.home),
         "disk": lambda: check_disk(settings),
-        "kept ends": lambda: _check_kept_ends(settings.home),
         "database": lambda: _check_database(settings),
         "broker": lambda: _check_broker(settings),
         "celery broker": lambda: check_broker(settings),
@@ -100,15 +96,6 @@ def _check_home(home: Path) -> Iterator[Checked]:
         yield make("home", f"{free // 2**20} MiB are free on its disk", "make room")
     elif unsafe is None:
         yield ok("home", str(home))
-
-
-def _check_kept_ends(home: Path) -> Iterator[Checked]:
-    """Yield a warning if an agent keeps an end that the database should have by now."""
-    kept_s = Spool(home).oldest_s()
-    if kept_s is not None and kept_s > LONG_KEPT_S:
-        text = f"an end of a followed task has been kept for {kept_s / 60:.0f} minutes in {FOLDER}"
-        remedy = "check that a worker that follows runs here, and that it reaches the database"
-        yield warning("kept ends", text, remedy)
 
 
 def _check_database(settings: Settings) -> Iterator[Checked]:

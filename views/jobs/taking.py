@@ -97,6 +97,8 @@ def _claim(installation: Installation, wanted: ClaimRequest) -> Claim | NotStart
         if isinstance(found, Claim) and found.plan.job is None:
             ended = end(connection, found.key, NO_JOB, alerts=alerts)
             return NotStarted(NotClaimed.BROKEN, ended)
+        if isinstance(found, Claim):
+            jobs.spare_until_first_beat(connection, [found], installation.settings.worker.lease)
     return found
 
 
@@ -117,6 +119,8 @@ def take_all(installation: Installation, wanted: Sequence[ClaimRequest]) -> Take
     try:
         with installation.engine.begin() as connection:
             found, started = _start_free(connection, wanted)
+            lease = installation.settings.worker.lease
+            jobs.spare_until_first_beat(connection, (found[id] for id in started), lease)
     except DATABASE_AWAY:
         raise
     except Exception as error:  # caused by one job; the caller then takes each alone
@@ -128,8 +132,8 @@ def take_all(installation: Installation, wanted: Sequence[ClaimRequest]) -> Take
         return Taken({}, {one.id for one in wanted})
     lease_s = installation.settings.worker.lease_s
     to_do = {one.id: _to_do(found[one.id], one, lease_s) for one in wanted if one.id in started}
-    jobs = {id: job for id, job in to_do.items() if job is not None}
-    return Taken(jobs, found.keys() - started)
+    taken = {id: job for id, job in to_do.items() if job is not None}
+    return Taken(taken, found.keys() - started)
 
 
 def _start_free(
@@ -164,7 +168,7 @@ def _to_do(found: OperationFacts, wanted: ClaimRequest, lease_s: float) -> JobTo
         interval_s=seconds_of(every),
         meta=job.meta,
         operation_id=found.id,
-        lease=jobs.lease_of(wanted.key),
+        lease=external_worker.lease_of(wanted.key),
         lease_s=lease_s,
         scheduled_at=found.occurrence_at,
     )

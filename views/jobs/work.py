@@ -12,9 +12,10 @@ from pydantic import Field
 from models.errors import LeaseLost
 from models.job import JOB
 from models.operation import OperationState
-from models.store.operations import external_worker, jobs, put_back
+from models.store.operations import external_worker, heartbeat, jobs, put_back
 from models.store.operations.end import EndResult, Outcome, end
-from models.store.operations.jobs import Held, key_of
+from models.store.operations.external_worker import key_of
+from models.store.operations.jobs import Held
 from models.store.operations.put_back import CUT_OFF
 from models.values import format_instant
 from runtime.database import reading
@@ -62,7 +63,7 @@ def give_back(installation: Installation, job: JobToDo) -> None:
 
 
 def keep(
-    installation: Installation, job_id: str, lease: str, progress: Mapping[str, Any]
+    installation: Installation, job_id: str, lease: str | None, progress: Mapping[str, Any]
 ) -> JobStanding:
     """Renew a lease, and write progress if there is any; raises NotFound and LeaseLost.
 
@@ -78,7 +79,7 @@ def keep(
             changed = held.step if held.is_heard_again else None
             external_worker.beat(connection, held.key, progress, changed)
             return JobStanding(stop=why, time_left_s=round(left_s, 3))
-        ended = _finish(connection, installation, held, CUT_OFF[why])
+        ended = _finish(connection, installation, held, CUT_OFF[why], is_its_own=False)
     send(installation, ended)
     raise LeaseLost(f"job {job_id} was ended, {why}: its worker did not stop in time")
 
@@ -86,14 +87,17 @@ def keep(
 def complete(
     installation: Installation,
     job_id: str,
-    lease: str,
+    lease: str | None,
     result: Mapping[str, Any],
     message: str | None = None,
     times: Times = UNKNOWN,
 ) -> None:
     """End a job as its worker completed it; raises NotFound and LeaseLost."""
     completed = Outcome(OperationState.SUCCESS, result={JOB: dict(result)})
-    held, _ = _end(installation, job_id, lease, lambda _held: completed, message)
+    done = _end(installation, job_id, lease, lambda _held: completed, message)
+    if done is None:
+        return
+    held, _ = done
     with reading(installation.engine) as connection:
         next_at = jobs.next_run(connection, held.action_uid)
     figures = _figures(held, times) | {"next_run_at": _written(next_at)}
@@ -103,7 +107,7 @@ def complete(
 def fail(
     installation: Installation,
     job_id: str,
-    lease: str,
+    lease: str | None,
     error: str,
     *,
     permanent: bool,
@@ -118,7 +122,10 @@ def fail(
             return replace(CUT_OFF[why], error=error)
         return put_back.failed(held, error, permanent=permanent)
 
-    held, ended = _end(installation, job_id, lease, failed)
+    done = _end(installation, job_id, lease, failed)
+    if done is None:
+        return
+    held, ended = done
     is_retried = ended.state is OperationState.PENDING
     with reading(installation.engine) as connection:
         retry_at = jobs.next_try(connection, held.key.id) if is_retried else None
@@ -135,12 +142,18 @@ def _written(at: datetime | None) -> str | None:
 def _end(
     installation: Installation,
     job_id: str,
-    lease: str,
+    lease: str | None,
     decide: Decide,
     message: str | None = None,
-) -> tuple[Held, EndResult]:
+) -> tuple[Held, EndResult] | None:
+    """End a job; None if its worker did so before, and reports again."""
     with installation.engine.begin() as connection:
-        held = _held(connection, installation, job_id, lease)
+        try:
+            held = _held(connection, installation, job_id, lease)
+        except LeaseLost:
+            if lease is None or not external_worker.has_ended(connection, key_of(lease)):
+                raise
+            return None
         ended = _finish(connection, installation, held, decide(held), message)
     send(installation, ended)
     return held, ended
@@ -152,16 +165,22 @@ def _finish(
     held: Held,
     ending: Outcome,
     message: str | None = None,
+    *,
+    is_its_own: bool = True,
 ) -> EndResult:
+    """End a job; `is_its_own`: as its worker says, who may say it again."""
     alerts = installation.settings.alert
-    return external_worker.finish(
-        connection, held.key, held.step, ending, alerts, {"message": message}
-    )
+    key = held.key if is_its_own else heartbeat.void(connection, held.key)
+    return external_worker.finish(connection, key, held.step, ending, alerts, {"message": message})
 
 
-def _held(connection: sa.Connection, installation: Installation, job_id: str, lease: str) -> Held:
+def _held(
+    connection: sa.Connection, installation: Installation, job_id: str, lease: str | None
+) -> Held:
     longest = installation.settings.worker.lease
-    return jobs.held(connection, key_of(lease), job_id, installation.scope, longest)
+    scope = installation.scope
+    key = jobs.first_attempt(connection, job_id, scope) if lease is None else key_of(lease)
+    return jobs.held(connection, key, job_id, scope, longest)
 
 
 def _figures(held: Held, times: Times) -> dict[str, object]:

@@ -1,5 +1,6 @@
 """Make, list and revoke the tokens of the HTTP API."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from pydantic import Field
@@ -38,6 +39,9 @@ class Token(View):
     created_at: Instant = Field(description="When it was made.")
     name: str | None = Field(None, description="The person or program that it was made for.")
     created_by: str = Field(description="Who made it.")
+    tasks: tuple[str, ...] | None = Field(
+        None, description="The tasks that a worker follows with it, by patterns."
+    )
     expires_at: Instant | None = Field(description="When it stops working; null: never.")
     last_used_at: Instant | None = Field(description="To the minute.")
 
@@ -52,24 +56,41 @@ class RevokedToken(View):
     id: str = Field(description="Id of the token.")
 
 
-@Verb("create_token", "POST /api/tokens", ADMINISTER, body=("role", "expires", "name"), status=201)
+@Verb(
+    "create_token",
+    "POST /api/tokens",
+    ADMINISTER,
+    body=("role", "expires", "name", "tasks"),
+    status=201,
+)
 def create(
-    installation: Installation, role: Role, expires: str | None, name: str | None = None
+    installation: Installation,
+    role: Role,
+    expires: str | None,
+    name: str | None = None,
+    tasks: Sequence[str] | None = None,
 ) -> NewToken:
     """Make a token for the request's small app if it is bound to one, else for the installation.
 
     `expires` is an ISO 8601 duration; without it the token lasts until it is revoked.
-    Changes made by it carry `name`, that of its person or program.
+    Changes made by it carry `name`, that of its person or program. With patterns of `tasks`, a
+    worker follows these tasks of the Celery application, and takes no jobs.
     """
+    if tasks and role is not Role.WORKER:
+        raise Refused(f"the role {role} follows no tasks; make a token of the role worker for them")
     app = installation.small_app if installation.is_bound else None
     whose = _name_in(name)
     with refusing("expires", expires or ""):
         lifetime = None if expires is None else parse_span(expires, most=LONGEST_LIFE)
     app_id = None if app is None else app.id
     with installation.engine.begin() as connection:
-        wanted = tokens.TokenRequest(role, app_id, lifetime, installation.actor, name=whose)
+        patterns = tuple(tasks) if tasks else None
+        wanted = tokens.TokenRequest(
+            role, app_id, lifetime, installation.actor, name=whose, tasks=patterns
+        )
         id, text = tokens.create(connection, wanted)
-        installation.audit(connection, app_id, "token.create", {id: {"role": role}})
+        its = {"role": role} | ({"tasks": list(patterns)} if patterns else {})
+        installation.audit(connection, app_id, "token.create", {id: its})
     return NewToken(id=id, token=text, role=role, app=None if app is None else app.name)
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request, Response
 from pydantic import AwareDatetime, BeforeValidator, Field, WithJsonSchema
+from starlette.routing import Route
 
 from models.roles import Permission
 from models.values import QUEUE_PATTERN
@@ -14,16 +15,16 @@ from views.jobs import work
 from views.jobs.taking import JobToDo
 from views.jobs.work import JobStanding, Times
 from views.view import RequestBody
-from web.access import by_id, in_app
-from web.bodies import reads_model, value_of
+from web.access import in_app
 from web.handout import Handout
-from web.problems import BodyTooLarge, ProblemDetails
+from web.plain import Door, post
+from web.problems import ProblemDetails
 from web.routing import endpoints, for_workers
 from web.verbs import serve
 
 router = endpoints("jobs")
+routes: list[Route] = []
 LONGEST_REPORT = 4 * 1024
-Worker = Annotated[Installation, by_id(Permission.WORK)]
 Queue = Annotated[str, Query(pattern=f"^{QUEUE_PATTERN.pattern}$", description="Whose jobs.")]
 NEXT: dict[int | str, dict[str, Any]] = {
     204: {"description": "No job came within `SCHED_WORK_POP_TIMEOUT_S`."},
@@ -34,7 +35,9 @@ NEXT: dict[int | str, dict[str, Any]] = {
 class JobReport(RequestBody):
     """What a worker says of the job that it holds."""
 
-    lease: str = Field(max_length=100, description="As it was handed out with the job.")
+    lease: str | None = Field(
+        None, max_length=100, description="As it was handed out; a first attempt does without."
+    )
 
 
 # Seconds since 1970, of which 0 means unknown, or an instant.
@@ -81,19 +84,6 @@ class JobProgress(JobReport):
     blocking: bool | None = Field(None, description="Whether pages cover the app's data meanwhile.")
 
 
-async def _short_body(request: Request) -> bytes:
-    """Return the body; 413 as soon as it is longer than a report may be."""
-    body = b""
-    async for some in request.stream():
-        body += some
-        if len(body) > LONGEST_REPORT:
-            raise BodyTooLarge(f"a report has at most {LONGEST_REPORT} bytes; send less")
-    return body
-
-
-ShortBody = Annotated[bytes, Depends(_short_body)]
-
-
 @for_workers
 def _app_id(opened: Annotated[Installation, in_app(Permission.WORK)]) -> tuple[int | None, str]:
     """Return the small app whose jobs may be taken, None for any, and the token that asks."""
@@ -119,37 +109,31 @@ async def next_job(request: Request, asker: Asker, queue: Queue = "quick") -> An
     return Response(status_code=204) if job is None else job
 
 
-@router.post("/jobs/{id}/complete", status_code=204, openapi_extra=reads_model(CompletedJob))
-@for_workers
-def complete_job(opened: Worker, id: str, body: ShortBody) -> None:
-    """Report a job as done; 409 if another worker has it by now."""
-    done = value_of(body, CompletedJob)
+def complete_job(opened: Installation, id: str, done: CompletedJob) -> None:
+    """Report a job as done; the same again changes nothing. 409 if another worker has it."""
     work.complete(opened, id, done.lease, done.result, done.message, done.times)
 
 
-@router.post("/jobs/{id}/error", status_code=204, openapi_extra=reads_model(FailedJob))
-@for_workers
-def fail_job(opened: Worker, id: str, body: ShortBody) -> None:
-    """Report a job as failed; 409 if another worker has it by now."""
-    failed = value_of(body, FailedJob)
+def fail_job(opened: Installation, id: str, failed: FailedJob) -> None:
+    """Report a job as failed; the same again changes nothing. 409 if another worker has it."""
     lease, error, times = failed.lease, failed.error, failed.times
     work.fail(opened, id, lease, error, permanent=failed.permanent, times=times)
 
 
-@router.post("/jobs/{id}/beat", openapi_extra=reads_model(JobReport))
-@for_workers
-def keep_job(opened: Worker, id: str, body: ShortBody) -> JobStanding:
+def keep_job(opened: Installation, id: str, said: JobReport) -> JobStanding:
     """Renew the lease of a job, and learn whether to stop; 409 if it is lost."""
-    return work.keep(opened, id, value_of(body, JobReport).lease, {})
+    return work.keep(opened, id, said.lease, {})
 
 
-@router.post("/jobs/{id}/progress", openapi_extra=reads_model(JobProgress))
-@for_workers
-def report_progress(opened: Worker, id: str, body: ShortBody) -> JobStanding:
+def report_progress(opened: Installation, id: str, said: JobProgress) -> JobStanding:
     """Show how far a job is; this renews its lease as well."""
-    said = value_of(body, JobProgress)
     progress = said.model_dump(exclude={"lease"}, exclude_none=True)
     return work.keep(opened, id, said.lease, progress)
 
 
+_door = Door(Permission.WORK, LONGEST_REPORT)
+post(router, routes, "/jobs/{id}/complete", complete_job, _door)
+post(router, routes, "/jobs/{id}/error", fail_job, _door)
+post(router, routes, "/jobs/{id}/beat", keep_job, _door)
+post(router, routes, "/jobs/{id}/progress", report_progress, _door)
 serve(router, jobs)

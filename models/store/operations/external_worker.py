@@ -5,17 +5,20 @@ Its operation has one step, which the row shows.
 
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 import sqlalchemy as sa
 
 from models.carriers import Carrier
+from models.errors import NotFound
 from models.json_text import is_too_large
-from models.operation import AttemptKey, OperationState, StepState
+from models.operation import ENDED, AttemptKey, OperationState, StepState
 from models.store.operations import heartbeat
 from models.store.operations.end import EndResult, Outcome, end
-from models.store.operations.heartbeat import ProgressUpdate
+from models.store.operations.heartbeat import ATTEMPT, ProgressUpdate, fence
 from models.store.operations.start_checks import NotStarted, OperationFacts
 from models.store.operations.take import Claim, ClaimRequest, WorkerKind, claim
+from models.tables import attempts, operations
 from runtime.clock import utc_now
 from runtime.sections import AlertSettings
 
@@ -37,6 +40,20 @@ def begun(name: str, *, repeatable: bool) -> Step:
         "repeatable": repeatable,
         "started_at": utc_now().isoformat(),
     }
+
+
+def lease_of(key: AttemptKey) -> str:
+    """Return what a worker outside names when it reports."""
+    return f"{key.id.hex}-{key.attempt}-{key.secret}"
+
+
+def key_of(lease: str) -> AttemptKey:
+    """Return the key of the attempt that was handed out under a lease; raises NotFound."""
+    id, attempt, secret, *_ = [*lease.split("-", 2), "", ""]
+    try:
+        return AttemptKey(UUID(hex=id), int(attempt), secret)
+    except ValueError:
+        raise NotFound("nothing was handed out under that lease") from None
 
 
 def take(
@@ -82,6 +99,18 @@ def finish(
     columns = {**progress_columns(said.get("progress") or {}), "steps": steps}
     story = ProgressUpdate(columns, said.get("lines"))
     return end(connection, key, ending, story, alerts=alerts)
+
+
+def has_ended(connection: sa.Connection, key: AttemptKey) -> bool:
+    """Return whether the worker that holds this key has ended its attempt: it reports again."""
+    its_last = sa.select(operations.c.id).where(ATTEMPT, operations.c.state.in_(ENDED))
+    earlier = sa.select(attempts.c.operation_id).where(
+        attempts.c.operation_id == sa.bindparam("its_id"),
+        attempts.c.attempt == sa.bindparam("its_attempt"),
+        attempts.c.secret == sa.bindparam("its_secret"),
+    )
+    found = connection.execute(its_last.union_all(earlier), fence(key)).first()
+    return bool(key.secret) and found is not None
 
 
 def columns_of(step: Step) -> dict[str, Any]:

@@ -94,13 +94,23 @@ def fence(key: AttemptKey) -> dict[str, Any]:
     return {"its_id": key.id, "its_attempt": key.attempt, "its_secret": key.secret}
 
 
+def void(connection: sa.Connection, key: AttemptKey) -> AttemptKey:
+    """Remove the secret of an attempt that somebody else ends than its worker; return its new key.
+
+    What its worker reports later is then no repeated end, but a lost lease.
+    """
+    connection.execute(sa.update(operations).where(_FENCED).values(secret=None), fence(key))
+    return AttemptKey(key.id, key.attempt)
+
+
 def lease_lost(connection: sa.Connection, key: AttemptKey) -> LeaseLost:
     """Return the error of a worker's write that changed no row.
 
     It is DatabaseWentBack if the row lacks the claim; the caller then writes `note_went_back`, in a
     transaction of its own.
     """
-    columns = (operations.c.state, operations.c.attempt, operations.c.secret)
+    its = operations.c
+    columns = (its.state, its.attempt, its.secret, its.worker)
     its_row = sa.select(*columns).where(operations.c.id == key.id)
     how = _went_back(connection.execute(its_row).one_or_none(), key)
     if how is not None and key.secret:
@@ -116,7 +126,13 @@ def _went_back(row: Any, key: AttemptKey) -> str | None:
         return None
     if row.attempt < key.attempt or row.state in UNSTARTED:
         return f"lacks attempt {key.attempt}, which had begun"
-    return None if row.secret == key.secret else f"had its attempt {key.attempt} claimed again"
+    # Without a secret, it was taken from its worker: `void`.
+    is_void = row.secret is None and row.worker is not None
+    return (
+        None
+        if is_void or row.secret == key.secret
+        else f"had its attempt {key.attempt} claimed again"
+    )
 
 
 def note_went_back(connection: sa.Connection, error: DatabaseWentBack) -> None:

@@ -1,7 +1,7 @@
 """Read the operations of jobs: those to hand out, and those that a worker holds."""
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hmac import compare_digest
@@ -12,11 +12,12 @@ import sqlalchemy as sa
 
 from minutebook.lease import CANCELLED
 from models.action.plan import Plan
-from models.errors import LeaseLost, NotFound
+from models.errors import LeaseLost, NotFound, Refused
 from models.job import JOB, Job, id_of
 from models.operation import AttemptKey, OperationState
 from models.sql import database_now, dicts, in_literals, in_unindexed
-from models.store.conditions import ITS_REVISION
+from models.store.conditions import IS_RUNNING, ITS_REVISION
+from models.store.operations.start_checks import OperationFacts
 from models.store.pauses import is_paused
 from models.store.scope import Scope
 from models.store.tenants.closing import closing_rows, next_open
@@ -141,18 +142,35 @@ _HELD = (
 )
 
 
-def lease_of(key: AttemptKey) -> str:
-    """Return what the worker of a job names when it reports."""
-    return f"{key.id.hex}-{key.attempt}-{key.secret}"
+def spare_until_first_beat(
+    connection: sa.Connection, started: Iterable[OperationFacts], lease: timedelta
+) -> None:
+    """Let jobs that have just started last until their time limits, or longer leases.
+
+    Workers of older schedulers never send a heartbeat: a first one makes the lease count.
+    """
+    by_span = defaultdict(list)
+    for one in started:
+        by_span[max(lease, one.plan.time_limit)].append(one.id)
+    for span, ids in by_span.items():
+        its = sa.update(operations).where(operations.c.id.in_(ids), IS_RUNNING)
+        connection.execute(its.values(not_before=database_now(span)))
 
 
-def key_of(lease: str) -> AttemptKey:
-    """Return the key of the attempt that was handed out under a lease; raises NotFound."""
-    id, attempt, secret, *_ = [*lease.split("-", 2), "", ""]
-    try:
-        return AttemptKey(UUID(hex=id), int(attempt), secret)
-    except ValueError:
-        raise NotFound("no job was handed out under that lease") from None
+def first_attempt(connection: sa.Connection, job_id: str, scope: Scope) -> AttemptKey:
+    """Return the key of the attempt of a job that runs, for a worker that names no lease.
+
+    Raises NotFound if none runs, and Refused unless it is the first attempt of the only one.
+    """
+    its = (actions.c.job_id == job_id, scope.has(operations.c.small_app_id))
+    query = sa.select(operations.c.id, operations.c.attempt, operations.c.secret)
+    in_action = query.join(actions, actions.c.uid == operations.c.action_uid)
+    rows = connection.execute(in_action.where(*its, IS_RUNNING, operations.c.task == JOB)).all()
+    if not rows:
+        raise NotFound(f"no job {job_id} is handed out")
+    if len(rows) > 1 or rows[0].attempt > 1:
+        raise Refused(f"job {job_id} was handed out more than once; send its `lease`")
+    return AttemptKey(*rows[0])
 
 
 def held(
@@ -176,7 +194,9 @@ def held(
     step = dict(row.steps[0]) if row.steps else {"name": JOB}
     unheard = _unheard(step)
     silent = NOTHING if row.heartbeat_at is None else row.now - row.heartbeat_at
-    is_heard_again = not NOTHING <= silent <= longest
+    has_beaten = row.heartbeat_at != row.started_at
+    spared = longest if has_beaten else max(longest, row.plan.time_limit)
+    is_heard_again = not NOTHING <= silent <= spared
     if is_heard_again:
         unheard += silent
         step["unheard_s"] = unheard / SECOND

@@ -9,15 +9,17 @@ import sqlalchemy as sa
 
 from minutebook import lease
 from models.action.plan import Plan, sound
-from models.carriers import CELERY, carrier_of
+from models.carriers import CELERY, OURS, carrier_of
 from models.column_types import shown
+from models.job import JOB
 from models.notices import TIME_BOX
 from models.operation import ENDED, AttemptKey, OperationState, StepState, after_loss
 from models.sql import database_now, in_many, in_unindexed
-from models.store import notices
+from models.store import notices, workers
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED
 from models.store.operations import RESERVED_FOR
 from models.store.operations.end import PLAN, Outcome, end, end_at_least, release_waiting
+from models.store.operations.heartbeat import void
 from models.store.operations.reserve import MESSAGE, Message
 from models.store.operations.transitions import RUNNING, archive_last, move
 from models.tables import operations
@@ -110,15 +112,25 @@ def take_back_lost(
     limit: int,
     alerts: AlertSettings,
 ) -> list[tuple[UUID, str]]:
-    """Take back running operations without a heartbeat for `lease`; return id and new state."""
+    """Take back running operations without a heartbeat for `lease`; return id and new state.
+
+    Those of workers outside are left alone while no web process lives, and for a lease after that.
+    """
     # A heartbeat in the future comes from a clock that was ahead.
     stale = (operations.c.heartbeat_at < database_now(-lease)) | (
         operations.c.heartbeat_at > database_now(lease)
     )
+    # Workers that never send a heartbeat have until their job's time limit.
+    is_quiet = (operations.c.heartbeat_at == operations.c.started_at) & (
+        operations.c.not_before > database_now()
+    )
+    is_lost = sa.not_(is_quiet & (operations.c.task == JOB))
+    if not workers.web_lives(connection, lease):
+        is_lost = operations.c.task.in_(sorted(OURS.tasks))
     lost = (
         connection.execute(
             sa.select(operations, PLAN)
-            .where(IS_RUNNING, stale)
+            .where(IS_RUNNING, stale, is_lost)
             .where(operations.c.heartbeat_at.is_not(None))
             .order_by(operations.c.heartbeat_at)
             .limit(limit)
@@ -149,7 +161,7 @@ def _taken_back(
 def _end(
     connection: sa.Connection, row: sa.RowMapping, ending: Outcome, alerts: AlertSettings
 ) -> None:
-    key = AttemptKey(row["id"], row["attempt"], row["secret"] or "")
+    key = void(connection, AttemptKey(row["id"], row["attempt"], row["secret"] or ""))
     ended = end(connection, key, ending, alerts=alerts)
     notices.send_soon(connection, ended.owed)
 

@@ -119,9 +119,12 @@ def _begin(
 
 def _kept_back_meanwhile(
     connection: sa.Connection, wanted: ClaimRequest, alerts: AlertSettings
-) -> NotStarted:
+) -> Claim | NotStarted:
     """Return why an attempt did not start that could when it was read."""
     recorded = recorded_of(connection, wanted.id, wanted.attempt)
+    if recorded is not None and recorded.is_held_by(wanted.secret):
+        # The same request, asked again before its first answer.
+        return Claim(**vars(recorded), key=wanted.key)
     return TAKEN if recorded is None else check_start(connection, recorded, alerts) or TAKEN
 
 

@@ -110,7 +110,10 @@ _LAST = {
     "state": operations.c.state,
     "error": sa.func.coalesce(operations.c.error, operations.c.reason),
 }
-_KEPT_ROWS = sa.select(attempts).where(attempts.c.operation_id == sa.bindparam("its_id"))
+_SECRET = {"secret": operations.c.secret}
+_KEPT_ROWS = sa.select(*(attempts.c[name] for name in _LAST)).where(
+    attempts.c.operation_id == sa.bindparam("its_id")
+)
 _LAST_ROW = sa.select(*(column.label(name) for name, column in _LAST.items())).where(
     operations.c.id == sa.bindparam("its_id"), _HAS_STARTED
 )
@@ -135,12 +138,12 @@ def archive_attempt(
         "state": sa.literal(state, attempts.c.state.type),
         "error": sa.literal(error, attempts.c.error.type),
     }
-    _keep(connection, fenced(key.id, key.attempt), {**_BEGUN, **ended})
+    _keep(connection, fenced(key.id, key.attempt), {**_BEGUN, **ended, **_SECRET})
 
 
 def archive_last(connection: sa.Connection, those: sa.ColumnElement[bool]) -> None:
     """Keep the last attempts of ended operations that had one, before they run again."""
-    _keep(connection, those, _LAST)
+    _keep(connection, those, {**_LAST, **_SECRET})
 
 
 def _keep(

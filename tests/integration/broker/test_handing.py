@@ -20,7 +20,7 @@ from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import external_end, external_send, refusals, reserve
 from models.store.operations.end import Outcome
 from models.store.operations.start_checks import TAKEN, NotStarted
-from models.store.operations.take import ClaimRequest
+from models.store.operations.take import ClaimRequest, recorded_of
 from models.store.people import users
 from models.store.scope import WHOLE_INSTALLATION
 from models.store.tick_work import EVERYTHING
@@ -37,7 +37,7 @@ from scheduler.on_demand.manual import run_now
 from scheduler.on_demand.restart import retry
 from scheduler.sweep import Sweeper, dispatch_ready
 from scheduler.tick import TickReport, tick
-from tasks.agent import followed
+from tests import followed_tasks as followed
 from tests.attempts import claim, end
 from tests.celery_messages import (
     RULES,
@@ -50,6 +50,7 @@ from tests.celery_messages import (
 from tests.factories import author, make_operation, row_of, rows_of, update_operation
 from tests.servers import Broker
 from tests.told import told_as
+from views.followers import attempts
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -147,9 +148,7 @@ def test_what_has_waited_for_longer_than_it_may_is_not_started(
     update_operation(engine, id, handing_at=database_now(-float(sent_s_ago)))
 
     with engine.begin() as connection:
-        followed.take(
-            connection, ClaimRequest(id, 1, "shop@host"), repeatable=False, alerts=NO_ALERTS
-        )
+        followed.take(connection, id)
 
     row = row_of(engine, id)
     assert (row["state"], row["reason"]) == (state, reason)
@@ -164,7 +163,10 @@ def test_a_message_that_celery_discards_as_expired_is_skipped(
     said = {"what": "expired", "reason": "expired before it started"}
 
     with engine.begin() as connection:
-        ended = followed.end_discarded(connection, (id, 1), said, AlertSettings())
+        recorded = recorded_of(connection, id, 1)
+        assert recorded is not None
+        wanted = ClaimRequest(id, 1, "shop@host")
+        ended = attempts.end_discarded(connection, recorded, wanted, said, AlertSettings())
 
     assert ended is not None
     assert (row_of(engine, id)["state"], row_of(engine, id)["reason"]) == ("skipped", "expired")
@@ -469,9 +471,7 @@ def test_what_a_follower_takes_up_counts_as_one_run(engine: sa.Engine, broker: B
     sweep(engine)
 
     with engine.begin() as connection:
-        found = followed.take(
-            connection, ClaimRequest(id, 1, "shop@host"), repeatable=False, alerts=NO_ALERTS
-        )
+        found = followed.take(connection, id)
         ended = end(connection, id, 1, Outcome(OperationState.SUCCESS), alerts=NO_ALERTS)
 
     with reading(engine) as connection:
@@ -494,9 +494,7 @@ def test_what_a_follower_takes_up_and_may_not_start_counts_as_no_run(
     editing.set_active(engine, action.uid, active=False, author=author())
 
     with engine.begin() as connection:
-        followed.take(
-            connection, ClaimRequest(id, 1, "shop@host"), repeatable=False, alerts=NO_ALERTS
-        )
+        followed.take(connection, id)
 
     with reading(engine) as connection:
         assert connection.execute(sa.select(action_state.c.run_number)).scalar_one() == 0

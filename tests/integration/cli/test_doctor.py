@@ -23,7 +23,6 @@ from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler.changes.change import create_all
 from scheduler.loop import Daemon
-from tasks.agent.spool import Spool
 from tests.celery_messages import TASK, celery_action, follow_by_name
 from tests.factories import STEPS, author, make_action, make_app, make_document
 from tests.mail_server import mail_server
@@ -362,19 +361,3 @@ def test_a_database_that_lacks_characters_is_a_warning(
     assert [one["text"] for one in found["database"] if one["level"] == "warning"] == [
         "it stores text as LATIN1, which lacks characters of names and texts"
     ]
-
-
-@pytest.mark.parametrize(("minutes", "level"), [(1, None), (10, "warning")])
-def test_an_end_that_is_kept_for_long_is_a_warning(
-    engine: sa.Engine, settings: Settings, examine: Examine, minutes: int, level: str | None
-) -> None:
-    spool = Spool(settings.home)
-    spool.keep("1-1", {"report": {"outcome": "success"}})
-    since = spool.path_of("1-1").stat().st_mtime - minutes * 60
-    os.utime(spool.path_of("1-1"), (since, since))
-
-    _, found = examine()
-
-    assert levels(found).get("kept ends") == level
-    if level is not None:
-        assert "kept for 10 minutes in kept-ends" in found["kept ends"][0]["text"]

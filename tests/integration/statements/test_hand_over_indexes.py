@@ -14,10 +14,9 @@ from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import external_send, external_worker, reserve
 from models.store.operations.start_checks import TAKEN, NotStarted
-from models.store.operations.take import ClaimRequest
 from scheduler.changes.change import create_all
 from scheduler.sweep import dispatch_ready
-from tasks.agent import followed
+from tests import followed_tasks as followed
 from tests.celery_messages import TASK, allowing, follow_by_name
 from tests.factories import author, make_document, make_operation, update_operation
 from tests.integration.statements.acts import assert_indexed
@@ -78,19 +77,14 @@ def test_claiming_ending_and_waiting_for_celery_s_retry(
     follow_by_name(filled.engine, TASK)
     id = due(filled, "followed")
     dispatch_ready(filled.engine)
-    alerts = settings_in_use().alert
 
     with statements.captured(), filled.engine.begin() as connection:
-        early = followed.take(
-            connection, ClaimRequest(id, 2, "shop"), repeatable=False, alerts=NO_ALERTS
-        )
-        found = followed.take(
-            connection, ClaimRequest(id, 1, "shop", "one"), repeatable=False, alerts=NO_ALERTS
-        )
+        early = followed.take(connection, id, 2)
+        found = followed.take(connection, id)
         assert not isinstance(found, NotStarted)
-        followed.resume(connection, found.key)
         external_worker.beat(connection, found.key, {"done": 1, "total": 2})
-        followed.write_end(connection, found, {"outcome": "retry"}, alerts)
+        followed.finish(connection, found.key, {"outcome": "retry"})
+        external_worker.has_ended(connection, found.key)
 
     assert early is TAKEN
     assert_indexed(statements)

@@ -34,7 +34,7 @@ from models.store.operations.take import ClaimRequest
 from models.store.scope import WHOLE_INSTALLATION
 from scheduler.changes.change import create_all
 from scheduler.on_demand import cancel, restart
-from tasks.agent import followed
+from tests import followed_tasks as followed
 from tests.attempts import beat, end
 from tests.celery_messages import TASK, allowing, follow_by_name
 from tests.factories import author, make_document, make_operation, update_operation
@@ -152,21 +152,16 @@ def test_a_task_of_the_user_s_own(quiet: Filled, asked: Statements) -> None:
     ids = [make_operation(quiet.engine, action, quiet.now - n * MINUTE) for n in (1, 2, 3)]
     for id in ids:
         update_operation(quiet.engine, id, not_before=database_now(-1.0))
-    alerts = settings_in_use().alert
 
     with asked.captured(), quiet.engine.begin() as connection:
         reserved = reserve.reserve_sendable(connection, 3, only=ids)
         begun = external_send.begin(connection, reserved, RULES, NO_ALERTS)
-        followed.take(
-            connection, ClaimRequest(ids[0], 2, "shop"), repeatable=False, alerts=NO_ALERTS
-        )
-        found = followed.take(
-            connection, ClaimRequest(ids[0], 1, "shop", "one"), repeatable=False, alerts=NO_ALERTS
-        )
+        followed.take(connection, ids[0], 2)
+        found = followed.take(connection, ids[0])
         assert not isinstance(found, NotStarted)
-        followed.resume(connection, found.key)
         external_worker.beat(connection, found.key, {"done": 1, "total": 2})
-        followed.write_end(connection, found, {"outcome": "retry"}, alerts)
+        followed.finish(connection, found.key, {"outcome": "retry"})
+        external_worker.has_ended(connection, found.key)
 
     assert begun
     assert_found_by_keys(asked)

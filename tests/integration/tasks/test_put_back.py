@@ -6,9 +6,12 @@ import pytest
 from celery import Celery, Task
 from celery.exceptions import Ignore
 
-from minutebook.celery_worker import _put_back
+from minutebook.celery_worker import Follower, _put_back
 from minutebook.followed import HEADER
+from minutebook.reporter import Reporter
+from minutebook.server import Server
 
+FOLLOWER = Follower(Reporter(Server("/nowhere/web.sock"), {}), None)
 ID = "1dd03b83-7b34-516e-8a7c-7ff8626a8a85"
 
 
@@ -32,8 +35,8 @@ def test_a_message_goes_back_under_its_id_with_a_delay(base: type[Any]) -> None:
         delivery_info={"exchange": "", "routing_key": "tills"}, headers={HEADER: message},
     )  # fmt: skip
     try:
-        with pytest.raises(Ignore, match="cannot be claimed now: the database is away"):
-            _put_back(close, message, "the database is away")
+        with pytest.raises(Ignore, match="cannot be taken now: the server is away"):
+            _put_back(close, message, FOLLOWER, "the server is away")
     finally:
         close.pop_request()
 

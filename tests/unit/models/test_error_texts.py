@@ -10,7 +10,6 @@ ROOT = Path(__file__).parents[3]
 ASKED = ("views", "models", "scheduler", "data", "tasks", "web")
 # What commands on this machine alone call.
 COMMANDS_ONLY = {
-    "tasks/agent/socket.py",
     "views/installation.py",
     "views/simulation.py",
     "moving/views/imports.py",

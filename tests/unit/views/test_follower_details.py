@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from runtime.sections.celery import CelerySettings
-from tasks.agent.details import LONGEST_LINE, MOST_LINES, Details
+from views.followers.details import LONGEST_LINE, MOST_LINES, Details
 
 DETAILS = Details.by(CelerySettings())
 

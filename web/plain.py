@@ -1,0 +1,105 @@
+"""Endpoints that many workers call often: plain routes, with one thread for each request.
+
+FastAPI describes them in OpenAPI, and serves none of them.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from inspect import Parameter, Signature, getdoc, signature
+from typing import Annotated, Any, get_type_hints
+
+import anyio.to_thread
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from models.roles import Permission
+from models.store.tokens import Bearer
+from views.installation import Installation
+from views.view import View
+from web.access import by_id, opened_for, worker_of
+from web.bodies import reads_model, value_of
+from web.problems import BodyTooLarge, Stopping
+from web.routing import worker_threads
+
+STOPPING = "the server is stopping; ask again in a moment"
+JSON = "application/json"
+
+Whose = Callable[[Installation, Bearer], Any]
+# Takes whose request it is, the id in the path, and the body.
+Act = Callable[[Any, str, Any], View | None]
+
+
+@dataclass(frozen=True)
+class Door:
+    """Who may call an endpoint, what its function gets of them, and how long a body may be."""
+
+    permission: Permission
+    longest: int
+    whose: Whose = lambda opened, _bearer: opened
+    # Whether work begins by it: a server that stops refuses that.
+    begins: bool = False
+
+
+def post(router: APIRouter, routes: list[Route], path: str, act: Act, door: Door) -> None:
+    """Add an endpoint: its description to `router`, and its route to `routes`."""
+    types = get_type_hints(act)
+    body, answer = types[[*signature(act).parameters][-1]], types["return"]
+    router.add_api_route(
+        path,
+        _described(act, door.permission, has_id="{id}" in path),
+        methods=["POST"],
+        response_model=None if answer is type(None) else answer,
+        status_code=204 if answer is type(None) else 200,
+        openapi_extra=reads_model(body),
+        name=act.__name__,
+        description=(getdoc(act) or "").partition("\n\n")[0],
+    )
+
+    async def serve(request: Request) -> Response:
+        # The middleware that measures reads it.
+        request.scope["route"] = route
+        if door.begins and request.app.state.handout.is_stopped:
+            raise Stopping(STOPPING)
+        text = await _short_body(request, door.longest)
+
+        def answered() -> Response:
+            bearer = worker_of(request, door.permission)
+            opened = opened_for(request, bearer, None)
+            its = door.whose(opened, bearer)
+            made = act(its, request.path_params.get("id", ""), value_of(text, body))
+            if made is None:
+                return Response(status_code=204)
+            return Response(made.model_dump_json(), media_type=JSON)
+
+        return await anyio.to_thread.run_sync(answered, limiter=worker_threads())
+
+    route = Route(path, serve, methods=["POST"])
+    routes.append(route)
+
+
+def _described(act: Act, permission: Permission, *, has_id: bool) -> Callable[..., None]:
+    """Return a function that FastAPI reads, with the parameters that the endpoint has."""
+
+    def described(**_: Any) -> None:
+        raise NotImplementedError
+
+    kind = Parameter.KEYWORD_ONLY
+    opened = Parameter("opened", kind, annotation=Annotated[Installation, by_id(permission)])
+    given: Sequence[Parameter] = [opened]
+    if has_id:
+        given = [opened, Parameter("id", kind, annotation=str)]
+    described.__signature__ = Signature(given)  # type: ignore[attr-defined]
+    described.__name__ = act.__name__
+    return described
+
+
+async def _short_body(request: Request, longest: int) -> bytes:
+    """Return the body; 413 as soon as it is longer than it may be."""
+    body = b""
+    async for some in request.stream():
+        body += some
+        if len(body) > longest:
+            raise BodyTooLarge(f"a report has at most {longest} bytes; send less")
+    return body
