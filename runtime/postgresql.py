@@ -17,6 +17,8 @@ STATEMENT_TIMEOUT_S = 60
 IDLE_TRANSACTION_TIMEOUT_S = 30
 CONNECT_TIMEOUT_S = 5
 PING_AFTER_IDLE_S = 5.0
+# PostgreSQL's code of a write in a session that can only read.
+READ_ONLY_SESSION = "25006"
 # Values for what a URL does not set itself.
 ARGUMENTS = {
     "connect_timeout": CONNECT_TIMEOUT_S,
@@ -67,6 +69,7 @@ def make_postgresql_engine(url: sa.URL, connections: int, **options: Any) -> sa.
     event.listen(engine, "begin", _set_up_if_pooled)
     event.listen(engine, "checkin", _note_use)
     event.listen(engine, "checkout", _ping_if_idle)
+    event.listen(engine, "handle_error", _discard_what_cannot_write)
     return engine
 
 
@@ -132,9 +135,9 @@ def _note_use(_connection: object, record: "ConnectionPoolEntry") -> None:
 
 
 def _ping_if_idle(
-    connection: "psycopg.Connection[object]", record: "ConnectionPoolEntry", _proxy: object
+    connection: "psycopg.Connection[Any]", record: "ConnectionPoolEntry", _proxy: object
 ) -> None:
-    """Replace a connection that died while idle.
+    """Replace a connection that died while idle, or that can only read.
 
     SQLAlchemy's ping before each use costs a worker a tenth of its time, and a connection in use
     may die at any moment anyway.
@@ -143,7 +146,18 @@ def _ping_if_idle(
     if used_at is None or monotonic() - used_at < PING_AFTER_IDLE_S:
         return
     try:
-        connection.execute("SELECT 1")
+        (only_reads,) = connection.execute("SHOW transaction_read_only").fetchone() or ("on",)
         connection.rollback()
     except Exception as error:  # whatever a dead connection raises
         raise sa.exc.DisconnectionError(str(error)) from error
+    if only_reads == "on":
+        raise sa.exc.DisconnectionError("the session can only read")
+
+
+def _discard_what_cannot_write(context: sa.engine.ExceptionContext) -> None:
+    """Treat a session that can only read as lost, with all that were opened before.
+
+    It was opened while the database was read-only, or leads to a standby, and stays so.
+    """
+    if getattr(context.original_exception, "sqlstate", None) == READ_ONLY_SESSION:
+        context.is_disconnect = True

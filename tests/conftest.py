@@ -19,6 +19,7 @@ from minutebook.steps import _registered
 from models.store.schema import migrate
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine
+from runtime.logs import events
 from runtime.scratch import use_scratch
 from tests.compiled import share_compiled
 from tests.legal_moves import hold_to_legal_moves
@@ -94,6 +95,12 @@ def _same_umask_after() -> Iterator[None]:
     before = os.umask(0o022)
     yield
     os.umask(before)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_said_before() -> None:
+    """Each test finds the lines that a process repeats rarely."""
+    events._said_at.clear()
 
 
 @pytest.fixture(autouse=True)

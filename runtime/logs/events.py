@@ -10,9 +10,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from string import Formatter
 
+from runtime.clock import monotonic
+
 # What steps log. One logger for all operations: loggers are never freed.
 STEP_LOGGER = "minutebook.operation"
 STEP_LINE = "step_line"
+# Each process repeats these lines at most once in so many seconds: they come with each new try.
+RARE = {"database_unavailable", "heartbeat_failed"}
+RARE_S = 60.0
+_said_at: dict[str, float] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +67,20 @@ class EventLog:
         values: tuple[object, ...],
         exc_info: BaseException | bool | None = None,
     ) -> None:
-        if self._logger.isEnabledFor(level):
+        if self._logger.isEnabledFor(level) and not _was_just_said(event, text):
             line = Line(event, text, dict(zip(names_in(text), values, strict=True)))
             self._logger.log(level, line, exc_info=exc_info, stacklevel=3)
+
+
+def _was_just_said(event: str, text: str) -> bool:
+    """Return whether a rare line was logged a moment ago; it counts as logged now otherwise."""
+    if event not in RARE:
+        return False
+    now = monotonic()
+    if now - _said_at.get(text, -RARE_S) < RARE_S:
+        return True
+    _said_at[text] = now
+    return False
 
 
 @lru_cache(maxsize=256)
