@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "operation.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 # Shown in no view.
 INTERNAL = {
-    "small_app_id", "task", "overlap_key", "first_started_at", "backfill_id", "secret",
+    "small_app_id", "task", "overlap_key", "first_started_at", "backfill_id", "secret", "rewrites",
 }  # fmt: skip
 
 
