@@ -201,7 +201,7 @@ def test_what_was_sent_or_owed_ahead_of_the_clock_waits_for_none_of_its_instants
     action = make_action(engine, when=EVERY_MINUTE)
     run_tick(engine, clock, SEVEN + DAY)
     id, year = at(engine, action, SEVEN + DAY), SEVEN + 365 * DAY
-    notice = {"id": id, "kind": "success", "target": {}, "payload": {}, "state": "owed"}
+    notice = {"id": id, "kind": "run_ended", "target": {}, "payload": {}, "state": "owed"}
     filling = {"id": id, "small_app_id": 1, "action_uid": action.uid, "since": SEVEN}
     filling |= {"until": year, "mode": "all", "state": "active", "actor": "tests"}
     with engine.begin() as connection:
