@@ -23,7 +23,6 @@ from views.view import Instant, View
 
 SOON = timedelta(hours=1)
 SHOWN = 12
-# Calendars may leave nothing of the first ones.
 MOST_READ = 10 * SHOWN
 # How many of the operations that ended last are searched for actions to show.
 MOST_ENDED = 200
@@ -112,9 +111,13 @@ def _coming(
     Of what is due now and no tick has decided, the one after that.
     """
     until = now + SOON
-    rows = closing_rows(connection, overview.coming(connection, scope, until, MOST_READ))
-    each = ((_next_at(row, now), row) for row in rows)
-    found = [(at, row) for at, row in each if at is not None and at <= until]
+    # Calendars may leave nothing of the first ones; each that is due now reads its plan.
+    for limit in (SHOWN, MOST_READ):
+        rows = closing_rows(connection, overview.coming(connection, scope, until, limit))
+        each = ((_next_at(row, now), row) for row in rows)
+        found = [(at, row) for at, row in each if at is not None and at <= until]
+        if len(rows) < limit or len(found) >= SHOWN:
+            break
     return sorted(found, key=lambda one: (one[0], one[1]["name"]))[:SHOWN]
 
 
