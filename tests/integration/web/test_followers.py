@@ -221,7 +221,7 @@ def test_a_task_that_pings_owes_its_start(desk: Web, worker: Worker) -> None:
     worker.takes(make_sent(desk, hooks={"ping": [ping]}))
 
     with reading(desk.engine) as connection:
-        assert connection.execute(sa.select(notices.c.kind)).scalars().all() == ["start"]
+        assert connection.execute(sa.select(notices.c.kind)).scalars().all() == ["run_started"]
 
 
 def test_a_lost_task_that_may_repeat_is_tried_three_times(desk: Web) -> None:
@@ -354,7 +354,7 @@ def test_one_whose_plan_is_broken_fails_at_its_take_with_an_alert(
 
     with reading(desk.engine) as connection:
         told = connection.execute(sa.select(notices.c.kind)).scalars().all()
-    assert (row_of(desk.engine, id)["state"], told) == ("failed", ["alert"])
+    assert (row_of(desk.engine, id)["state"], told) == ("failed", ["finding_began"])
 
 
 def test_a_database_that_went_back_is_noted(desk: Web, worker: Worker) -> None:
