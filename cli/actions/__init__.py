@@ -6,7 +6,7 @@ Commands import what only they need: loading everything takes longer than most o
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -91,18 +91,26 @@ def apply(
     yes: Yes = False,
 ) -> None:
     """Create actions, or store the documents as new revisions of existing ones."""
-    from views.changes.of_files import Files
+    from views import changes
+    from views.files import files_in, naming_each, read_documents
 
     if owner and not prune:
         raise Refused("--owner is for --prune; write the owner of an action into its document")
-    found, opened = Files.read(files, (owner or PRUNES) if prune else None), door(context)
+    read = [one for file in files_in(files, may_be_empty=prune) for one in read_documents(file)]
+    documents, whose = [one for _, one in read], (owner or PRUNES) if prune else None
+    opened = door(context)
+
+    def applied(**options: Any) -> "Changes":
+        with naming_each([place for place, _ in read]):
+            return opened.ask(changes.apply, documents, prune=whose, **options)
+
     if dry_run:
-        show(context, found.apply(opened, details=True, dry_run=True), dry_run=True)
+        show(context, applied(details=True, dry_run=True), dry_run=True)
         return
     if prune and not yes:
-        _agree_to_prune(context, found.apply(opened, details=True, dry_run=True))
+        _agree_to_prune(context, applied(details=True, dry_run=True))
     with progress("validating and storing") as watch:
-        made = found.apply(opened, details=verbose, watch=watch)
+        made = applied(details=verbose, watch=watch)
     show(context, made)
 
 

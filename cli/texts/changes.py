@@ -93,7 +93,7 @@ def _change(one: Change) -> Iterator[str]:
 
 
 def _of_owner(made: Changes, owner: str, word: str) -> Iterator[str]:
-    done = [one for one in made.root if one.change != "unchanged"]
+    done = sorted((one for one in made.root if one.change != "unchanged"), key=lambda one: one.name)
     cancelled = sum(one.cancelled for one in done)
     also = f", {counted(cancelled, 'operation')} cancelled" if cancelled else ""
     yield f"{word} {len(done)} of {counted(len(made.root), 'action')} of {owner}{also}"

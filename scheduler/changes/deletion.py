@@ -4,7 +4,7 @@ Many are deleted in batches: short transactions do not delay ticks, and a repeat
 after a kill.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -21,7 +21,6 @@ from scheduler.changes.revisions import by_right_clock, decide_until
 from scheduler.changes.validation import ChangeContext, check_revision
 
 AT_ONCE = 200
-MOST_IN_VAIN = 3
 MOST_NAMED = 3
 GONE = "the action was deleted"
 
@@ -91,18 +90,7 @@ def delete_locked(
 
 def delete_all(engine: sa.Engine, author: ChangeContext, owner: str | None = None) -> list[Change]:
     """Delete all actions of the author's small app or of one owner, also new ones."""
-    app = author.small_app
-
-    def some(connection: sa.Connection) -> tuple[list[Change] | None, tuple[()]]:
-        keep_out_others(connection, app.id)
-        uids = list(deletion.owned(connection, app.id, owner, AT_ONCE))
-        return delete_locked(connection, uids, author) if uids else None, ()
-
-    deleted: list[Change] = []
-    while (done := in_run(engine, some)) is not None:
-        give_way(engine)
-        deleted += done
-    return deleted
+    return _delete_while(engine, author, owner, lambda *_: None)
 
 
 def delete_app(engine: sa.Engine, author: ChangeContext) -> list[Change]:
@@ -111,21 +99,41 @@ def delete_app(engine: sa.Engine, author: ChangeContext) -> list[Change]:
     The app is deleted last: after a kill it still exists, with fewer actions.
     """
     app = author.small_app
+
+    def close(connection: sa.Connection, deleted: Sequence[Change]) -> None:
+        tenants.mark_deleted(connection, app.id)
+        details = {"actions": len(deleted), "cancelled": cancelled_by(deleted)}
+        audit.write(
+            connection,
+            small_app_id=app.id,
+            actor=author.name,
+            verb="app.delete",
+            objects={app.name: details},
+        )
+
+    return _delete_while(engine, author, None, close)
+
+
+def _delete_while(
+    engine: sa.Engine,
+    author: ChangeContext,
+    owner: str | None,
+    close: Callable[[sa.Connection, Sequence[Change]], None],
+) -> list[Change]:
+    """Delete actions, some at a time, until there are none; `close` is called in that instant."""
     deleted: list[Change] = []
-    for _ in range(MOST_IN_VAIN):
-        deleted += delete_all(engine, author)
-        with engine.begin() as connection:
-            if tenants.mark_deleted(connection, app.id):
-                details = {"actions": len(deleted), "cancelled": cancelled_by(deleted)}
-                audit.write(
-                    connection,
-                    small_app_id=app.id,
-                    actor=author.name,
-                    verb="app.delete",
-                    objects={app.name: details},
-                )
-                return deleted
-    raise Refused(f"actions are being added to {app.name!r}; try again")
+
+    def some(connection: sa.Connection) -> tuple[list[Change], tuple[()]]:
+        keep_out_others(connection, author.small_app.id)
+        uids = list(deletion.owned(connection, author.small_app.id, owner, AT_ONCE))
+        if not uids:
+            close(connection, deleted)
+        return delete_locked(connection, uids, author) if uids else [], ()
+
+    while done := in_run(engine, some):
+        give_way(engine)
+        deleted += done
+    return deleted
 
 
 def cancelled_by(deleted: Sequence[Change]) -> int:

@@ -39,7 +39,7 @@ def delete_owned(installation: Installation, owner: Owner) -> Changes:
     deleted = deletion.delete_all(installation.engine, remover, owner)
     if not deleted:
         raise nothing_of(owner)
-    return Changes(tuple(sorted(shown(installation, deleted), key=lambda one: one.name)))
+    return Changes(shown(installation, deleted))
 
 
 def nothing_of(owner: str) -> NotFound:

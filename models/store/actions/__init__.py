@@ -177,18 +177,6 @@ def listed(connection: sa.Connection, small_app_id: int | None) -> list[dict[str
     return dicts(connection, query.order_by(actions.c.name))
 
 
-def due_until(connection: sa.Connection, until: datetime, limit: int) -> Sequence[Any]:
-    """Return uid and plan of up to `limit` actions due by `until`, earliest first."""
-    query = (
-        sa.select(action_cursor.c.action_uid, actions.c.plan)
-        .join(actions, actions.c.uid == action_cursor.c.action_uid)
-        .where(action_cursor.c.next_occurrence_at <= until)
-        .order_by(action_cursor.c.next_occurrence_at)
-        .limit(limit)
-    )
-    return connection.execute(query).all()
-
-
 def longest_look_back(
     connection: sa.Connection, over: timedelta, small_app_id: int | None = None
 ) -> tuple[str, timedelta] | None:

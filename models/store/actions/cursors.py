@@ -1,6 +1,6 @@
 """Read, lock and advance the cursors of actions."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -91,35 +91,18 @@ def seen_named(
 ) -> dict[str, sa.Row[Any]]:
     """Return what documents of these names are compared with, by name, without a lock.
 
-    `more` are other columns of the actions.
+    `more` are other columns of the actions. The conditions are in words that no partial index has:
+    until its first analysis, PostgreSQL takes those for empty, and would read all of the small app.
     """
-    compared = ("name", "owner", "revision", "document_hash", "active", "set_aside")
-    columns = [actions.c[name] for name in (*compared, "created_at")]
-    seen = sa.select(actions.c.uid.label("action_uid"), *columns, *more)
+    compared = ("name", "owner", "revision", "document_hash", "active", "set_aside", "created_at")
+    columns = (actions.c.uid.label("action_uid"), *(actions.c[name] for name in compared), *more)
+    is_there = sa.case((NOT_DELETED, 1)) == 1
+    seen = sa.select(*columns).where(actions.c.small_app_id == small_app_id, is_there)
     found: dict[str, sa.Row[Any]] = {}
-    for some in parts_of(list(_uids_named(connection, small_app_id, names)), AT_ONCE):
-        rows = connection.execute(seen.where(in_many(connection, actions.c.uid, some)))
+    for some in parts_of(names, AT_ONCE):
+        rows = connection.execute(seen.where(in_many(connection, actions.c.name, some)))
         found |= {row.name: row for row in rows}
     return found
-
-
-def _uids_named(
-    connection: sa.Connection, small_app_id: int, names: Sequence[str]
-) -> Iterator[UUID]:
-    """Yield the uids of the small app's actions of these names, each of which is looked up.
-
-    The conditions are in words that no partial index has: until its first analysis, PostgreSQL
-    takes those for empty, and would read all actions of the small app for each name.
-    """
-    is_there = sa.case((NOT_DELETED, 1)) == 1
-    wanted = given(actions, "name")
-    its_uid = sa.select(actions.c.uid).where(
-        actions.c.small_app_id == small_app_id, is_there, actions.c.name == wanted.c.name
-    )
-    query = sa.select(its_uid.limit(1).scalar_subquery()).select_from(wanted)
-    for some in parts_of(names, AT_ONCE):
-        rows = {"given": [{"name": name} for name in some]}
-        yield from (uid for uid in connection.execute(query, rows).scalars() if uid is not None)
 
 
 def lock_all(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[sa.Row[Any]]:

@@ -12,7 +12,7 @@ from models.problems import unknown_name
 from models.sql import database_now, in_many
 from models.store import pauses
 from models.stored import document_in
-from models.tables import actions, domains, small_apps, templates
+from models.tables import domains, small_apps, templates
 from models.tenant.settings import read_only
 from models.trust import Trust
 
@@ -166,26 +166,11 @@ def deleted_ids(connection: sa.Connection) -> Sequence[int]:
     return connection.execute(query.order_by(small_apps.c.id)).scalars().all()
 
 
-def mark_deleted(connection: sa.Connection, small_app_id: int) -> bool:
-    """Delete a small app softly; do nothing and return False if it has actions.
-
-    Its people, documents and data stay, so that it can be restored.
-    """
-    gone = sa.update(small_apps).where(
-        small_apps.c.id == small_app_id, small_apps.c.deleted_at.is_(None)
-    )
-    # Adding an action locks the row: after this update none can be added, and added ones are seen.
-    savepoint = connection.begin_nested()
-    connection.execute(gone.values(deleted_at=database_now()))
-    has_actions = sa.exists().where(
-        actions.c.small_app_id == small_app_id, actions.c.deleted_at.is_(None)
-    )
-    if connection.execute(sa.select(has_actions)).scalar_one():
-        savepoint.rollback()
-        return False
-    savepoint.commit()
+def mark_deleted(connection: sa.Connection, small_app_id: int) -> None:
+    """Delete a small app softly: people, documents and data stay, so that it can be restored."""
+    its = sa.update(small_apps).where(small_apps.c.id == small_app_id)
+    connection.execute(its.values(deleted_at=database_now()))
     pauses.end_of_app(connection, small_app_id)
-    return True
 
 
 def domains_by_app(

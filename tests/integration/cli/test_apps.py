@@ -151,9 +151,9 @@ def test_actions_of_an_owner_are_listed_paused_and_deleted(call: Call) -> None:
     deleted = call("action", "delete", "--owner", "channel:42")
 
     assert names == ["in", "out"]
-    assert paused.out == "paused 2 of 2 actions of channel:42\n"
+    assert paused.out == "paused 2 of 2 actions of channel:42\n  in\n  out\n"
     assert [one["change"] for one in resumed.json] == ["changed", "changed"]
-    assert deleted.out == "deleted 2 actions of channel:42, 0 operations cancelled\n  in\n  out\n"
+    assert deleted.out == "deleted 2 of 2 actions of channel:42\n  in\n  out\n"
     assert [one["name"] for one in call("action", "list", "--json").json] == ["other"]
 
 
@@ -172,7 +172,7 @@ def test_an_action_that_cannot_be_resumed_does_not_stop_the_others(call: Call, h
     call("action", "delete", "out")
     alone = call("action", "resume", "--owner", "channel:42")
 
-    assert (resumed.code, resumed.out) == (1, "resumed 1 of 2 actions of channel:42\n")
+    assert (resumed.code, resumed.out) == (1, "resumed 1 of 2 actions of channel:42\n  out\n")
     assert "minute '61' is above 59" in resumed.err
     assert (alone.code, alone.out) == (1, "resumed 0 of 1 action of channel:42\n")
 

@@ -199,20 +199,6 @@ def test_a_small_app_that_comes_back_has_none_of_its_actions(
     assert left(engine) == ["action 0"]
 
 
-def test_an_action_that_is_added_at_the_last_moment_is_deleted_too(
-    engine: sa.Engine, shop: ChangeContext
-) -> None:
-    with engine.begin() as connection:
-        tenants.hold(connection, shop.small_app.id)
-    make(engine, shop, 1)
-
-    with engine.begin() as connection:
-        assert not tenants.mark_deleted(connection, shop.small_app.id)
-
-    delete_app(engine, shop)
-    assert left(engine) == []
-
-
 def test_whoever_adds_and_whoever_deletes_at_once_leave_no_action_behind(
     engine: sa.Engine, shop: ChangeContext
 ) -> None:
