@@ -5,7 +5,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from models.errors import NotFound
 from models.sql import read_clock
@@ -56,13 +55,6 @@ def whole_of(
     following = () if deleted_at else shown.next
     revisions = tuple(Revision(**one) for one in newest)
     return Whole(shown, following, past, revisions, deleted_at)
-
-
-def uid_of(installation: Installation, name: str) -> UUID:
-    """Return the uid of an action; raises NotFound."""
-    with reading(installation.engine) as connection:
-        uid: UUID = find(connection, installation, name)["uid"]
-    return uid
 
 
 def names_of(installation: Installation, uids: Sequence[str]) -> list[str]:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from models.errors import NotFound, SchedulerError
 from models.roles import Permission
 from views import backfills, explanation
-from views.actions import Revision, whole
+from views.actions import Revision, stored, whole
 from web.dashboard import drawing
 from web.dashboard.actions import change
 from web.dashboard.documents import difference, pretty
@@ -111,13 +111,12 @@ def start_backfill(request: Request, visitor: Operator, app: str, action: str) -
 @router.post("/apps/{app}/actions/{action}/delete")
 def delete_action(request: Request, visitor: Editor, app: str, action: str) -> Response:
     """Delete an action; its page stays, and can create it again."""
-    uid = str(whole.uid_of(visitor.opened, action))
-    (name,) = whole.names_of(visitor.opened, [uid])
-    here = f"/apps/{app}/actions/{uid}"
+    found = stored(visitor.opened, action)
+    here = f"/apps/{app}/actions/{found.uid}"
     if "sure" not in visitor.form:
-        return ask(request, say("change.ask_delete", name=name), here)
-    change(visitor.opened, uid, "delete")
-    return see(request, here, say("change.deleted", name=name))
+        return ask(request, say("change.ask_delete", name=found.name), here)
+    change(visitor.opened, str(found.uid), "delete")
+    return see(request, here, say("change.deleted", name=found.name))
 
 
 @router.post("/apps/{app}/actions/{action}/restore")
