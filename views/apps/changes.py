@@ -1,6 +1,6 @@
 """Create, replace and delete small apps."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import sqlalchemy as sa
 from pydantic import Field
@@ -60,14 +60,15 @@ def create(installation: Installation, document: Document) -> AppliedApp:
     `default`, and a small app that was added by its name, are taken once they have a document.
     """
     models = _parsed(installation, [document])
-    with installation.engine.begin() as connection:
-        name = models[0][1].name
+    name = models[0][1].name
+
+    def check(connection: sa.Connection) -> None:
         if storing.has_document(connection, name):
             raise Refused(
                 f'small app "{name}" already exists; use `minutebook app apply` to change it'
             )
-        done = _apply(connection, installation, models)
-    return _shown(installation, models, done)[0]
+
+    return _applied(installation, models, check)[0]
 
 
 @Verb("apply_apps", "POST /api/apps:apply", EDIT, kind=SMALL_APP)
@@ -76,11 +77,7 @@ def apply(
 ) -> AppliedApps:
     """Create small apps, or update them to their documents, all or none."""
     models = _parsed(installation, documents)
-    with installation.engine.connect() as connection, connection.begin() as transaction:
-        done = _apply(connection, installation, models)
-        if dry_run:
-            transaction.rollback()
-    return AppliedApps(_shown(installation, models, done))
+    return AppliedApps(_applied(installation, models, lambda _: None, dry_run=dry_run))
 
 
 def put(
@@ -95,12 +92,11 @@ def put(
     if models[0][1].name != name:
         remedy = f"is not the name in the address, {name!r}; write the same"
         raise InvalidDocument([Problem("name", models[0][1].name, remedy)])
-    with installation.engine.connect() as connection, connection.begin() as transaction:
+
+    def check(connection: sa.Connection) -> None:
         _check_tag(connection, name, expects)
-        done = _apply(connection, installation, models)
-        if dry_run:
-            transaction.rollback()
-    return _shown(installation, models, done)[0]
+
+    return _applied(installation, models, check, dry_run=dry_run)[0]
 
 
 @Verb(
@@ -182,19 +178,22 @@ def checked_small_app(document: object) -> SmallAppModel:
     return app
 
 
-def _apply(
-    connection: sa.Connection, installation: Installation, models: Sequence[Located]
-) -> list[app_apply.AppliedApp]:
-    limits = installation.settings.limits
-    done = app_apply.apply_all(connection, models, installation.actor, limits)
-    for one in done:
-        give_maintenance(connection, one.app, built_in_steps())
-    return done
-
-
-def _shown(
-    installation: Installation, models: Sequence[Located], done: Sequence[app_apply.AppliedApp]
+def _applied(
+    installation: Installation,
+    models: Sequence[Located],
+    check: Callable[[sa.Connection], None],
+    *,
+    dry_run: bool = False,
 ) -> tuple[AppliedApp, ...]:
+    """Store documents, unless `check` refuses that; a dry run is rolled back."""
+    limits = installation.settings.limits
+    with installation.engine.connect() as connection, connection.begin() as transaction:
+        check(connection)
+        done = app_apply.apply_all(connection, models, installation.actor, limits)
+        for one in done:
+            give_maintenance(connection, one.app, built_in_steps())
+        if dry_run:
+            transaction.rollback()
     return tuple(
         AppliedApp.of(
             one,

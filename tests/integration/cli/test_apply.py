@@ -163,21 +163,6 @@ def test_a_date_that_passed_during_a_pause_is_said_at_resume_and_in_the_list(
     assert health_in(found, 3).sentence == f"never ran, and {text}"
 
 
-def test_applying_a_file_again_resumes_nothing_that_was_paused_by_hand(
-    call: Call, write: Write
-) -> None:
-    file = write(make_document(name="a"))
-    call("action", "add", file)
-    call("action", "pause", "a")
-
-    again = call("action", "apply", file)
-    changed = call("action", "apply", write(make_document(name="a", description="new"), "b.json"))
-
-    assert again.out == "created 0, changed 0, unchanged 1\n"
-    assert changed.out == "created 0, changed 1, unchanged 0\n"
-    assert call("--json", "action", "show", "a").json["active"] is False
-
-
 def test_a_file_that_says_active_resumes_and_says_so(call: Call, write: Write) -> None:
     call("action", "add", write(make_document(name="a")))
     call("action", "pause", "a")

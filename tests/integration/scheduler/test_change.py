@@ -13,8 +13,7 @@ from minutebook.steps import Steps, StepSpec
 from models.action.rules import DueDateModel
 from models.errors import InvalidAction, NotFound, Refused
 from models.sql import read_clock
-from models.store import tenants
-from models.store.actions import cursors, find, watched_by_name
+from models.store.actions import cursors, find
 from models.store.notices.alerting import NO_ALERTS
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import audit, revisions
@@ -30,7 +29,6 @@ from tests.factories import (
     STEPS,
     author,
     cursor_of,
-    locks_waited_for,
     make_action,
     make_document,
     rows_of,
@@ -239,7 +237,6 @@ def test_manual_runs_of_one_second_are_operations_of_their_own(engine: sa.Engine
 
 
 def test_an_edit_races_a_tick_and_nothing_is_doubled(engine: sa.Engine, broker: Broker) -> None:
-    from concurrent.futures import ThreadPoolExecutor
 
     action = make_action(engine)
     set_back(engine, action.uid, clock(engine) - MINUTE)
@@ -294,16 +291,6 @@ class WhileValidating(Steps):
 
     def __len__(self) -> int:
         return len(STEPS)
-
-
-def test_who_validates_many_documents_holds_up_nobody(engine: sa.Engine) -> None:
-    action = make_action(engine)
-    theirs = [make_document(description="theirs")]
-    steps = WhileValidating(lambda: apply_all(engine, theirs, author()))
-
-    changed = apply_all(engine, [make_document(description="ours")], author(steps))[0]
-
-    assert (changed.uid, changed.revision) == (action.uid, 3)
 
 
 def test_a_document_that_was_the_same_wins_over_a_change_that_came_between(
@@ -382,6 +369,21 @@ def test_many_changes_are_stored_by_as_many_statements_as_few(engine: sa.Engine)
     assert counts[0] == counts[1]
 
 
+def test_what_the_settings_no_longer_allow_is_renamed_switched_off_and_deleted(
+    engine: sa.Engine,
+) -> None:
+    document = make_document(operations={"command": {"run": ["/srv/backup"]}})
+    uid = create_all(engine, [document], author(commands=("*",)))[0].uid
+
+    renamed = editing.rename(engine, uid, "other", author())
+    paused = editing.set_active(engine, uid, active=False, author=author())
+    with pytest.raises(InvalidAction):
+        editing.replace_document(engine, uid, document, author())
+
+    assert (renamed.name, renamed.revision, paused.switched) == ("other", 2, "paused")
+    assert deletion.delete(engine, uid, author()).change is Done.DELETED
+
+
 def test_two_spellings_of_an_accent_name_one_action(engine: sa.Engine) -> None:
     composed, decomposed = "caf\u00e9", "cafe\u0301"
 
@@ -395,32 +397,6 @@ def test_two_spellings_of_an_accent_name_one_action(engine: sa.Engine) -> None:
     assert found["uid"] == made.uid
     with pytest.raises(Refused):
         create_all(engine, [make_document(name=decomposed)], author())
-
-
-@pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
-def test_what_stays_is_compared_once_no_dependency_can_change(engine: sa.Engine) -> None:
-    yearly = {"cron_rule": "0 0 1 1 *", "timezone": "UTC"}
-    apply_all(engine, [make_document(name=name, when=yearly) for name in "xz"], author())
-    apply_all(engine, [make_document(name="y", when={"on": {"action": "x"}})], author())
-    theirs = [make_document(name="x", when={"on": {"action": "z"}})]
-    ours = [
-        make_document(name="x", when=yearly),
-        make_document(name="z", when={"on": {"action": "y"}}),
-    ]
-
-    with ThreadPoolExecutor(2) as side_by_side:
-        with engine.begin() as connection:
-            tenants.lock(connection, DEFAULT_APP.id)
-            first = side_by_side.submit(apply_all, engine, theirs, author())
-            assert wait_for(lambda: locks_waited_for(engine) == 1, 10)
-            second = side_by_side.submit(apply_all, engine, ours, author())
-            assert wait_for(lambda: locks_waited_for(engine) == 2, 10)
-        first.result()
-        changed = second.result()
-
-    assert [one.change for one in changed] == [Done.CHANGED] * 2
-    with reading(engine) as connection:
-        assert watched_by_name(connection, DEFAULT_APP.id) == {"y": "x", "z": "y"}
 
 
 @pytest.mark.parametrize("name", ["b\udcfcb", "a\0b"], ids=["latin-1", "nul"])

@@ -54,18 +54,6 @@ def test_a_put_creates_what_does_not_exist(editor: httpx.Client) -> None:
     assert elsewhere.json()["problems"][0]["path"] == "name"
 
 
-def test_an_action_is_renamed_by_its_uid(editor: httpx.Client) -> None:
-    uid = editor.get("/api/actions/nightly").json()["uid"]
-
-    renamed = editor.put(
-        f"/api/actions/{uid}", json={**NIGHTLY, "name": "late"}, headers={"If-Match": '"1"'}
-    )
-
-    assert renamed.json()["name"] == "late"
-    assert editor.get("/api/actions/late").json()["uid"] == uid
-    assert editor.get("/api/actions/nightly").status_code == 404
-
-
 def test_all_faults_of_a_document_are_told_at_once(editor: httpx.Client) -> None:
     wrong = {"name": "", "when": {"cron_rule": "61 * * * *"}, "operations": {"refrsh": {}}}
 
