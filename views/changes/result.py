@@ -39,7 +39,7 @@ class Change(View):
     cancelled: int = Field(0, description="Operations that had not started, and never will.")
     warnings: tuple[str, ...] = Field((), description="What its admin should check.")
     before: Upcoming | None = Field(
-        None, description="With details: the old rule and its next occurrences, if it changed."
+        None, description="With details: the old rule and its next occurrences, if they change."
     )
     upcoming: Upcoming | None = Field(
         None, description="With details: its rules and next occurrences, unless it is unchanged."
@@ -112,8 +112,8 @@ def _upcoming(
     with reading(installation.engine) as connection:
         seen = read_clock(connection), app.zone
 
-        def of(one: changes.Change, plan: Plan | None) -> Upcoming | None:
-            if plan is None or one.change not in {Done.CREATED, Done.CHANGED}:
+        def of(one: changes.Change, plan: Plan) -> Upcoming | None:
+            if one.change not in {Done.CREATED, Done.CHANGED}:
                 return None
             if id(plan) in kept:
                 return kept[id(plan)]
@@ -122,4 +122,8 @@ def _upcoming(
                 kept[id(plan)] = found
             return found
 
-        return [(of(one, one.plan_before), of(one, one.plan)) for one in made]
+        def before(one: changes.Change) -> Upcoming | None:
+            old = one.plan_before
+            return None if old is None or old.has_same_occurrences(one.plan) else of(one, old)
+
+        return [(before(one), of(one, one.plan)) for one in made]
