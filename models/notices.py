@@ -55,7 +55,7 @@ class NoticeKind(StrEnum):
 
 
 class FindingKind(StrEnum):
-    """The findings about actions that are told; those of the installation are the verdict's."""
+    """The findings that are rows as soon as they are caused; others are the verdict's."""
 
     # The first of several failures in a row, for hooks that hear of that alone.
     FAILING = "action_failing"
@@ -63,6 +63,9 @@ class FindingKind(StrEnum):
     FAILED = "action_failed"
     OVERDUE = "action_overdue"
     MISSED = "action_missed"
+    # Found by the tick itself.
+    BROKER_DOWN = "broker_down"
+    APPLICATION_BROKER_DOWN = "application_broker_down"
 
 
 def moment_of(state: OperationState, reason: str | None) -> Moment | None:

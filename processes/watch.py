@@ -15,7 +15,7 @@ from uuid import uuid4
 import sqlalchemy as sa
 
 from models.notices import NoticeKind, quiet_until, shown_target
-from models.store.notices import Notice, Origin, Owed, enqueue, findings, sendable_anywhere
+from models.store.notices import Notice, Owed, findings, sendable_anywhere
 from models.store.notices.alerting import alert_targets
 from models.values import format_instant
 from runtime.clock import monotonic, utc_now
@@ -114,11 +114,7 @@ class Watcher:
             NoticeKind.FINDING_ENDED: told,
         }
         for kind, its in changes.items():
-            if its:
-                payload = findings.payload_of(kind, its)
-                origin = Origin(finding_id=its[0].id)
-                to = alert_targets(alert)
-                yield from enqueue(connection, origin, its[0].began_at, to, payload)
+            yield from findings.tell_admins(connection, kind, its, alert_targets(alert))
 
     def _database_away(self, error: Exception) -> None:
         self._away_since = self._away_since or monotonic()

@@ -15,6 +15,7 @@ from models.operation import Cause, CausedBy, OperationState, by_action
 from models.store import operations
 from models.store.actions import cursors, last_ends
 from models.store.actions.missed import due_among, recorded_in
+from models.store.operations.causes import Causes
 from models.store.operations.record import (
     counts,
     keep_newest,
@@ -248,7 +249,9 @@ def _overtake(connection: sa.Connection, decided: Sequence[Decided], uids: set[U
         for one in clocked
         if one.plan.policy.overlap == "queue" and one.plan.policy.catch_up == "latest"
     }
-    for uid, count in counts(connection, queued).items():
-        if count > queued[uid] + 1:
-            overtaken += keep_newest(connection, uid, queued[uid])
-    return overtaken
+    several = counts(connection, queued)
+    surplus = [uid for uid, count in several.items() if count > queued[uid] + 1]
+    if not surplus:
+        return overtaken
+    causes = Causes(connection)
+    return overtaken + sum(keep_newest(connection, uid, queued[uid], causes) for uid in surplus)

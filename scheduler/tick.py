@@ -9,7 +9,9 @@ import sqlalchemy as sa
 
 from broker.sending import send_reserved
 from models.errors import BrokerUnavailable
+from models.notices import FindingKind
 from models.store import audit, clock_steps, key_values, tick_work, ticks
+from models.store.notices import brokers
 from models.store.tick_work import Found, Repairs
 from models.store.ticks import CLOCK_WAS_WRONG
 from runtime.clock import monotonic
@@ -53,6 +55,7 @@ def tick(
         # The database may have blocked meanwhile, and with it the workers' heartbeats.
         sweeper.distrust()
     one.repair(found.repairs, sweeper)
+    one.note_brokers(found, sweeper)
     if found.was_down:
         report.downtime = downtime.report(engine)
     report.duration_ms = round((monotonic() - started) * 1000, 3)
@@ -244,6 +247,16 @@ class Tick:
         report.broker_error = sent.error
         error = sent.application_error or report.application_broker_error
         report.application_broker_error = error
+
+    def note_brokers(self, found: Found, sweeper: Sweeper) -> None:
+        """Begin or end the findings that a broker does not answer."""
+        errors = {
+            FindingKind.BROKER_DOWN: self.report.broker_error,
+            FindingKind.APPLICATION_BROKER_DOWN: self.report.application_broker_error,
+        }
+        if found.brokers_down != {kind for kind, error in errors.items() if error}:
+            with self.engine.begin() as connection:
+                brokers.note(connection, errors, sweeper.alerts)
 
     def repair(self, found: Repairs, sweeper: Sweeper) -> None:
         """Repair what was found, and what this tick made itself."""

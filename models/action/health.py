@@ -53,10 +53,10 @@ def health_of(known: Mapping[str, Any], alert_after: int) -> Health:
 
     `known` has active, set_aside, updated_at, last_state, last_run_at, last_success_at,
     failures_in_row, troubles_in_row, overdue_since (an instant: the oldest occurrence that did not
-    start in time), missed_at (its last occurrence, if it was missed), trouble_reason (why that
-    one did not go well, if it did not). For one that never ran: first_run (the state of its newest
-    operation, or `retry` after a failed attempt) and is_over (whether it will not be due again). A
-    paused action is healthy: the pause is intended.
+    start in time), overdue_text (what was found of it), missed_at (its last occurrence, if it was
+    missed), trouble_reason (why that one did not go well, if it did not). For one that never ran:
+    first_run (the state of its newest operation, or `retry` after a failed attempt) and is_over
+    (whether it will not be due again). A paused action is healthy: the pause is intended.
     """
     if known["set_aside"]:
         return Health(Trouble.SET_ASIDE, f"set aside: {known['set_aside']}", known["updated_at"])
@@ -97,6 +97,8 @@ def _trouble(known: Mapping[str, Any], alert_after: int) -> Health | None:
     since: datetime | None = known["overdue_since"]
     if since is not None:
         sentence = f"overdue: its occurrence of {format_instant(since)} has not started"
+        _, _, why = (known.get("overdue_text") or "").partition(": overdue: ")
+        sentence += f": {why}" if why else ""
         return Health(Trouble.OVERDUE, sentence, since)
     if known["last_state"] is None:
         return _never_ran(known)

@@ -1,7 +1,7 @@
 """The hooks of an action: notices at the end of its operations, and of what was missed."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -204,30 +204,31 @@ class HooksModel(Document):
         """Return the targets that hear of each run at that moment, each once."""
         called = {Moment.SUCCESS: self.on_success, Moment.FAILURE: self.on_failure}
         its = () if moment is None else called.get(moment, ())
-        told = [one.target for one in its if one.when == EACH]
         pinged = [one.target for one in self.ping if moment in one.at]
-        return tuple(dict.fromkeys((*told, *pinged)))
+        return tuple(dict.fromkeys((*_targets(its, EACH), *pinged)))
 
     @property
     def of_first_failures(self) -> tuple[Target, ...]:
         """The targets that hear of the first failure in a row, and of the recovery."""
-        return tuple(dict.fromkeys(one.target for one in self.on_failure if one.when == FIRST))
+        return _targets(self.on_failure, FIRST)
 
     @property
     def of_findings(self) -> tuple[Target, ...]:
         """The targets of alerts, and of what is overdue."""
-        return tuple(dict.fromkeys(one.target for one in self.on_failure if one.when == EACH))
+        return _targets(self.on_failure, EACH)
 
     @property
     def of_missed(self) -> tuple[Target, ...]:
         """The targets of what was missed."""
-        if self.on_missed is None:
-            return self.of_findings
-        return tuple(dict.fromkeys(one.target for one in self.on_missed))
+        return self.of_findings if self.on_missed is None else _targets(self.on_missed)
 
     @property
     def targets(self) -> tuple[Target, ...]:
         """The targets of all its notices, each once."""
-        hooks = (*self.on_success, *self.on_failure, *(self.on_missed or ()))
-        told = [one.target for one in hooks]
+        told = _targets((*self.on_success, *self.on_failure, *(self.on_missed or ())))
         return tuple(dict.fromkeys((*told, *(one.target for one in self.ping))))
+
+
+def _targets(hooks: Iterable[HookModel], when: str | None = None) -> tuple[Target, ...]:
+    """Return the targets of these hooks, each once; `when` is what they have to say, None any."""
+    return tuple(dict.fromkeys(one.target for one in hooks if when in {None, one.when}))

@@ -33,6 +33,7 @@ from models.tables import (
     actions,
     attempts,
     backfills,
+    findings,
     missed_spans,
     notices,
     operations,
@@ -110,6 +111,7 @@ def _statements(
     yield _clamped(revisions, now, "ended_at")
     yield from _released()
     yield _clamped(operations, database_now(), "recorded_at").where(IS_UNSTARTED)
+    yield _clamped(findings, database_now(), "began_at", "ended_at")
 
 
 def _clamped(table: sa.Table, now: sa.ColumnElement[datetime], *names: str) -> Any:

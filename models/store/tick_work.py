@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from models.column_types import UTCDateTime
+from models.notices import FindingKind
 from models.sql import database_now
 from models.store import workers
 from models.store.conditions import (
@@ -18,13 +19,22 @@ from models.store.conditions import (
     NEVER_STARTED,
 )
 from models.store.key_values import KERNEL, LAST_NOW, TZ_RELEASE, value_query
-from models.store.notices.missed import IS_TO_BE_TOLD
+from models.store.notices.brokers import BROKERS
+from models.store.notices.findings import IS_OPEN
 from models.store.operations import reserve
 from models.store.operations.external_send import IN_DOUBT
 from models.store.operations.put_back import STRANDED
 from models.store.operations.reserve import READY, Queued
 from models.stored import instant_in
-from models.tables import SENDABLE, action_cursor, actions, backfills, notices, operations
+from models.tables import (
+    SENDABLE,
+    action_cursor,
+    actions,
+    backfills,
+    findings,
+    notices,
+    operations,
+)
 
 
 class Repairs(NamedTuple):
@@ -62,6 +72,8 @@ class Found:
     # By how many seconds the clock went back since the last tick, and whether no daemon ticked.
     set_back_s: float = 0.0
     was_down: bool = False
+    # The findings that are open of brokers that did not answer.
+    brokers_down: frozenset[str] = frozenset()
 
     @property
     def gap(self) -> timedelta:
@@ -105,6 +117,9 @@ def _looking() -> sa.Select[Any]:
         first_unstarted,
         first_unstarted <= database_now(),
         waiting.exists(),
+        sa.select(sa.func.aggregate_strings(findings.c.kind, " "))
+        .where(IS_OPEN, findings.c.action_uid.is_(None))
+        .scalar_subquery(),
     ]
     is_silent = _first(beat, beating) < database_now(-lease_s)
     # The first ones of `Repairs`.
@@ -113,7 +128,6 @@ def _looking() -> sa.Select[Any]:
         _first(operations.c.recorded_at, NEVER_STARTED) < database_now(late_s),
         _first(notices.c.not_before, IS_OWED) <= database_now(),
         _first(backfills.c.not_before, IS_ACTIVE_BACKFILL) <= database_now(),
-        sa.exists().where(IS_TO_BE_TOLD),
     ]
     return sa.select(*asked, *repairs)
 
@@ -146,12 +160,13 @@ def look(
     # What is recorded goes by the clock, whatever `now` is.
     written = (last_now, decided, recorded if at is None else None)
     ahead = max([one - now for one in written if one is not None], default=timedelta(0))
-    kernel, tz, due, event_app, unstarted, is_unsent, waits, *parts = rest
+    kernel, tz, due, event_app, unstarted, is_unsent, waits, kinds, *parts = rest
+    found = frozenset((kinds or "").split())
     closer = connection.execute(_LOOK_CLOSER).one() if is_unsent or waits else ()
-    repairs = Repairs(*map(bool, [*parts, *closer]))
+    repairs = Repairs(*map(bool, [*parts, FindingKind.MISSED in found, *closer]))
     queued = () if unstarted is None else reserve.queued(connection)
     listened = workers.listened_queues(connection, workers.GONE) if queued else frozenset()
     return Found(
         now, last_now, ahead, bool(due), event_app is not None,
-        (kernel, tz), repairs, queued, listened,
+        (kernel, tz), repairs, queued, listened, brokers_down=found & BROKERS.keys(),
     )  # fmt: skip

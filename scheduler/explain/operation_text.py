@@ -7,6 +7,7 @@ from typing import Any
 from models.carriers import HTTP, carrier_of
 from models.operation import OperationState
 from models.store.actions.explain_facts import Status
+from models.store.operations import NO_OTHER_ATTEMPT
 from models.store.pauses import Pause
 from models.values import format_instant
 from models.values import instant_or_dash as _at
@@ -76,7 +77,9 @@ def _attempts(row: Row) -> str:
 
 
 def _because(row: Row) -> str:
-    why = row["error"] or row["reason"]
+    error, reason = row["error"], row["reason"] or ""
+    has_both = error and reason.startswith(NO_OTHER_ATTEMPT)
+    why = f"{error}; {reason}" if has_both else error or reason
     return f": {why}" if why else ""
 
 

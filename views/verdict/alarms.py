@@ -8,8 +8,8 @@ from uuid import UUID
 from models.store.notices.findings import Found, id_of
 from views.verdict.finding import Finding, Kind, Severity
 
-# What the last tick said says nothing once no daemon ticks.
-BY_TICKS = frozenset({Kind.BROKER_DOWN, Kind.OLDER_RELEASE})
+# Ticks end these rows by themselves.
+OF_TICKS = frozenset({Kind.BROKER_DOWN, Kind.APPLICATION_BROKER_DOWN})
 
 
 def broken(findings: Sequence[Finding], machine: str) -> dict[UUID, tuple[Found, datetime | None]]:
@@ -19,7 +19,8 @@ def broken(findings: Sequence[Finding], machine: str) -> dict[UUID, tuple[Found,
     """
     found = {}
     for one in findings:
-        about = f"{one.remedy} | {machine}" if one.kind is Kind.DISK else one.remedy
+        about = "" if one.kind in OF_TICKS else one.remedy
+        about = f"{about} | {machine}" if one.kind is Kind.DISK else about
         row = Found(one.kind, str(one.uid or about), one.text, one.remedy)
         if one.severity is Severity.BROKEN:
             found[row.id] = (row, one.since)
@@ -30,8 +31,9 @@ def is_over(row: Any, found: Mapping[UUID, tuple[Found, Any]], machine: str) -> 
     """Return whether a row is over that this look did not find; it cannot know that of some."""
     is_elsewhere = row.kind == Kind.DISK and row.id != id_of(row.kind, f"{row.remedy} | {machine}")
     has_daemon = all(one.kind != Kind.NO_DAEMON for one, _ in found.values())
-    is_unknown = row.kind in BY_TICKS and not has_daemon
-    return not (row.id in found or is_elsewhere or is_unknown)
+    # What the last tick said says nothing once no daemon ticks.
+    is_unknown = row.kind == Kind.OLDER_RELEASE and not has_daemon
+    return not (row.id in found or row.kind in OF_TICKS or is_elsewhere or is_unknown)
 
 
 def is_due(row: Any, found: Mapping[UUID, Any], now: datetime, after: timedelta) -> bool:

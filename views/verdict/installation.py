@@ -8,6 +8,7 @@ from typing import Any
 from models.carriers import HTTP, OURS
 from models.problems import listed
 from models.store.installation_facts import DAY, Known, Waiting
+from models.store.notices.brokers import BROKERS
 from models.store.pauses import PauseKind
 from models.store.ticks import CLOCK_WAS_WRONG
 from models.store.workers import Readers
@@ -21,15 +22,6 @@ from views.verdict.finding import Finding, Kind, Severity
 from views.words import instant
 
 START_DAEMON = "start `minutebook up`, or `minutebook daemon`"
-START_BROKER = "check SCHED_BROKER_URL, and whether the broker runs; what is due waits for it"
-START_ITS_BROKER = "check SCHED_CELERY_BROKER_URL, and whether that broker runs; tasks wait for it"
-# By what a tick's report says if it could not reach them.
-_BROKERS = {
-    "broker_error": (Kind.BROKER_DOWN, "the broker", START_BROKER),
-    "application_broker_error": (
-        Kind.APPLICATION_BROKER_DOWN, "the broker of the Celery application", START_ITS_BROKER
-    ),
-}  # fmt: skip
 _BROKEN, _ATTENTION, _NOTE = Severity.BROKEN, Severity.ATTENTION, Severity.NOTE
 
 
@@ -52,8 +44,8 @@ def findings_of(facts: Facts, settings: Settings, disk: Disk | None) -> Iterator
     """
     yield from _daemon(facts)
     yield from _older_release(facts)
-    for key, said in _BROKERS.items():
-        yield from _unreachable(facts, key, said)
+    yield from _unreachable(facts, "broker_error", Kind.BROKER_DOWN)
+    yield from _unreachable(facts, "application_broker_error", Kind.APPLICATION_BROKER_DOWN)
     yield from _workers(facts)
     yield from _clocks(facts)
     yield from _went_back(facts.known)
@@ -93,7 +85,7 @@ def _older_release(facts: Facts) -> Iterator[Finding]:
         yield _found(Kind.OLDER_RELEASE, severity, text, remedy, facts.daemon.last_tick_at)
 
 
-def _unreachable(facts: Facts, key: str, said: tuple[Kind, str, str]) -> Iterator[Finding]:
+def _unreachable(facts: Facts, key: str, kind: Kind) -> Iterator[Finding]:
     """Yield a finding if the last tick could not reach a broker, since the first that could not.
 
     Without a tick, nothing is known of it.
@@ -108,7 +100,7 @@ def _unreachable(facts: Facts, key: str, said: tuple[Kind, str, str]) -> Iterato
         if not tick["report"].get(key):
             break
         since = tick["finished_at"]
-    kind, broker, remedy = said
+    broker, remedy = BROKERS[kind]
     yield _found(kind, _BROKEN, f"{broker} does not answer: {error}", remedy, since)
 
 

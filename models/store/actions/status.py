@@ -62,6 +62,11 @@ def listing(overdue: timedelta, *, has_documents: bool = True) -> sa.Select[Any]
             .correlate(actions, action_state)
             .scalar_subquery()
             .label("overdue_since"),
+            _OVERDUE.with_only_columns(findings.c.text)
+            .where(findings.c.action_uid == actions.c.uid)
+            .correlate(actions)
+            .scalar_subquery()
+            .label("overdue_text"),
             _of_last(_was_missed(), operations.c.occurrence_at).label("missed_at"),
             _of_last(_is_troubled(), operations.c.id).label("trouble_id"),
             _of_last(_is_troubled(), _WHY).label("trouble_reason"),

@@ -13,10 +13,10 @@ from models.action.hooks import HooksModel
 from models.action.plan import Broken, Plan, hooks_of
 from models.notices import FindingKind, Moment, NoticeKind, Target, moment_of
 from models.operation import OperationState
-from models.store import notices
+from models.store import notices, operations
 from models.store.notices import Origin, Owed, findings
 from models.store.notices.findings import Found
-from models.tables import action_state, actions, operation_logs, operations, small_apps
+from models.tables import action_state
 from models.values import format_instant
 from runtime.sections import AlertSettings
 
@@ -75,7 +75,7 @@ def enqueue(
     changes = list(_changes(end, status, hooks, alerts))
     if not targets and not changes:
         return []
-    told = _told(connection, end.operation_id) | {
+    told = told_of(connection, end.operation_id) | {
         "run_number": status.run_number,
         "failures_in_row": status.failures_in_row,
         "troubles_in_row": status.troubles_in_row,
@@ -134,37 +134,32 @@ def _found(kind: FindingKind, end: End, told: dict[str, Any]) -> Found:
     return Found(kind, about, f"{told['action']}: {how}", REMEDIES[kind], end.action_uid)
 
 
-_REPORTED = (
-    sa.select(
-        operations,
-        actions.c.name.label("action"),
-        small_apps.c.name.label("small_app"),
-        operation_logs.c.lines,
-    )
-    .join(actions, actions.c.uid == operations.c.action_uid)
-    .join(small_apps, small_apps.c.id == operations.c.small_app_id)
-    .outerjoin(operation_logs, operation_logs.c.operation_id == operations.c.id)
-    .where(operations.c.id == sa.bindparam("its_id"))
-)
 _INSTANTS = ("occurrence_at", "recorded_at", "first_started_at", "started_at", "finished_at")
-_UNCHANGED = ("state", "reason", "error", "triggerer", "subject", "attempt", "queue")
+_UNCHANGED = (
+    "small_app_id",
+    "state",
+    "reason",
+    "error",
+    "triggerer",
+    "subject",
+    "attempt",
+    "queue",
+)
 _OF_STEP = ("name", "state", "message", "error")
 
 
-def _told(connection: sa.Connection, operation_id: UUID) -> dict[str, Any]:
+def told_of(connection: sa.Connection, operation_id: UUID) -> dict[str, Any]:
     """Return the reported facts about an operation as JSON, and its small app's id."""
-    row = connection.execute(_REPORTED, {"its_id": operation_id}).mappings().one()
-    lines = [one.get("message", "") for one in row["lines"] or []][-MOST_LINES:]
+    (row,) = operations.by_ids(connection, [operation_id])
+    lines = operations.log_lines(connection, operation_id)[-MOST_LINES:]
+    steps = row["steps"] or []
     return {
-        "small_app_id": row["small_app_id"],
-        "small_app": row["small_app"],
-        "action": row["action"],
+        "small_app": row["app"],
+        "action": row["action_name"],
         "action_uid": str(row["action_uid"]),
         "operation_id": str(operation_id),
         **{key: row[key] for key in _UNCHANGED},
         **{key: row[key] and format_instant(row[key]) for key in _INSTANTS},
-        "steps": [
-            {key: one[key] for key in _OF_STEP if one.get(key)} for one in row["steps"] or []
-        ],
-        "log": [str(line)[:LONGEST_LINE] for line in lines],
+        "steps": [{key: one[key] for key in _OF_STEP if one.get(key)} for one in steps],
+        "log": [str(one.get("message", ""))[:LONGEST_LINE] for one in lines],
     }

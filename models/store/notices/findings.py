@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 from uuid import NAMESPACE_OID, UUID, uuid5
 
@@ -121,3 +122,17 @@ def payload_of(kind: NoticeKind, rows: Sequence[Any], text: str = "") -> dict[st
         for one in rows
     ]
     return {"kind": kind, "findings": shown}
+
+
+def tell_admins(
+    connection: sa.Connection,
+    kind: NoticeKind,
+    rows: Sequence[sa.Row[Any]],
+    targets: Sequence[Target],
+    not_before: datetime | None = None,
+) -> list[Owed]:
+    """Enqueue one notice of findings about the installation that began or ended."""
+    if not rows:
+        return []
+    origin, payload = Origin(None, None, None, rows[0].id, not_before), payload_of(kind, rows)
+    return notices.enqueue(connection, origin, rows[0].began_at, targets, payload)

@@ -4,8 +4,10 @@ The transaction that records what was missed begins a finding of its cause. A ti
 tables half a minute later, when other batches and daemons have recorded the rest.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -50,12 +52,14 @@ def tell(connection: sa.Connection, alerts: AlertSettings) -> None:
     only the first ten that have receivers have a notice.
     """
     ids = connection.execute(sa.select(stored.c.id).where(IS_TO_BE_TOLD)).scalars().all()
+    now, admins = read_clock(connection), alert_targets(alerts)
+    not_before = quiet_until(now, alerts.quiet, alerts.timezone) or now
     for row in findings.end(connection, ids):
         missed = _counted(connection, row)
-        if len(missed) > MOST_SINGLY and alert_targets(alerts):
-            _tell_together(connection, row, missed, alerts)
-        else:
-            _tell_singly(connection, row, missed, alerts)
+        tell_them = _together if len(missed) > MOST_SINGLY and admins else _singly
+        for origin, targets, told in tell_them(connection, row, missed, admins):
+            its = replace(origin, finding_id=row.id, not_before=not_before)
+            store.enqueue(connection, its, "missed", targets, told)
 
 
 def _counted(connection: sa.Connection, row: sa.Row[Any]) -> dict[UUID, Missed]:
@@ -71,56 +75,49 @@ def _counted(connection: sa.Connection, row: sa.Row[Any]) -> dict[UUID, Missed]:
     return by_action(connection, of_operations, (missed_spans.c.recorded_at >= lately, of_cause))
 
 
+_SHOWN = ("uid", "small_app_id", "name", "event", "plan")
 _ACTIONS = (
-    sa.select(
-        actions.c.uid,
-        actions.c.small_app_id,
-        actions.c.name,
-        actions.c.event,
-        actions.c.plan,
-        small_apps.c.name.label("small_app"),
-    )
+    sa.select(*(actions.c[name] for name in _SHOWN), small_apps.c.name.label("small_app"))
     .join(small_apps, small_apps.c.id == actions.c.small_app_id)
     .order_by(actions.c.uid)
 )
+# Where a notice goes, and what it says.
+Told = Iterator[tuple[Origin, tuple[Target, ...], dict[str, Any]]]
 
 
-def _tell_singly(
+def _singly(
     connection: sa.Connection,
     row: sa.Row[Any],
     missed: Mapping[UUID, Missed],
-    alerts: AlertSettings,
-) -> None:
-    heard: list[tuple[Any, tuple[Target, ...]]] = []
-    for one in connection.execute(_ACTIONS.where(in_many(connection, actions.c.uid, [*missed]))):
-        own = (hooks_of(one.plan) or NO_HOOKS).of_missed
-        targets = tuple(dict.fromkeys((*own, *alert_targets(alerts))))
-        heard += [(one, targets)] if targets and len(heard) < MOST_SINGLY else []
-    not_before = _not_before(connection, alerts)
-    for one, targets in heard:
-        its = missed[one.uid]
+    admins: tuple[Target, ...],
+) -> Told:
+    among = in_many(connection, actions.c.uid, [*missed])
+    rows = ((one, _targets(one, admins)) for one in connection.execute(_ACTIONS.where(among)))
+    for one, targets in list(islice((each for each in rows if each[1]), MOST_SINGLY)):
         told = {
             "small_app": one.small_app,
             "action": one.name,
             "action_uid": str(one.uid),
             "event": one.event,
-            "ran_instead_at": _next_run(connection, one.uid, its.last_at),
+            "ran_instead_at": _next_run(connection, one.uid, missed[one.uid].last_at),
         }
-        origin = Origin(one.small_app_id, one.uid, None, row.id, not_before)
-        payload = _payload(row, one.name, its) | told
-        store.enqueue(connection, origin, "missed", targets, payload)
+        payload = _payload(row, one.name, missed[one.uid]) | told
+        yield Origin(one.small_app_id, one.uid), targets, payload
 
 
-def _tell_together(
+def _targets(one: Any, admins: tuple[Target, ...]) -> tuple[Target, ...]:
+    return tuple(dict.fromkeys((*(hooks_of(one.plan) or NO_HOOKS).of_missed, *admins)))
+
+
+def _together(
     connection: sa.Connection,
     row: sa.Row[Any],
     missed: Mapping[UUID, Missed],
-    alerts: AlertSettings,
-) -> None:
+    admins: tuple[Target, ...],
+) -> Told:
     told = {"actions": len(missed), "most_missed": most_missed(connection, missed)}
-    payload = _payload(row, counted(len(missed), "action"), total(missed.values())) | told
-    origin = Origin(None, None, None, row.id, _not_before(connection, alerts))
-    store.enqueue(connection, origin, "missed", alert_targets(alerts), payload)
+    who, every = counted(len(missed), "action"), total(missed.values())
+    yield Origin(), admins, _payload(row, who, every) | told
 
 
 def _payload(row: sa.Row[Any], who: str, its: Missed) -> dict[str, Any]:
@@ -132,11 +129,6 @@ def _payload(row: sa.Row[Any], who: str, its: Missed) -> dict[str, Any]:
         "first_at": format_instant(its.first_at),
         "last_at": format_instant(its.last_at),
     }
-
-
-def _not_before(connection: sa.Connection, alerts: AlertSettings) -> datetime:
-    now = read_clock(connection)
-    return quiet_until(now, alerts.quiet, alerts.timezone) or now
 
 
 def _next_run(connection: sa.Connection, uid: UUID, after: datetime) -> str | None:

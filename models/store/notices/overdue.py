@@ -14,13 +14,13 @@ from models.sql import database_now, in_literals
 from models.store import notices, workers
 from models.store.conditions import IS_EXPECTED, IS_LIVE, state_of
 from models.store.notices import findings
-from models.store.notices.alerting import of_findings
+from models.store.notices.alerting import of_findings, told_of
 from models.store.notices.findings import IS_OPEN, Found
 from models.store.operations import MORE_WAITED, OVERTAKEN
+from models.store.operations.causes import FACTS, Causes
 from models.store.pauses import was_paused
 from models.tables import action_state, actions, operations, small_apps
 from models.tables import findings as stored
-from models.values import format_instant
 from runtime.sections import AlertSettings
 
 
@@ -41,17 +41,18 @@ def alert(
         found += connection.execute(_OVERTAKEN.where(sent), asked)
     if not found:
         return []
-    listened = workers.listened_queues(connection, workers.GONE)
+    causes = Causes(connection, workers.listened_queues(connection, workers.GONE))
     # In one order, so that two daemons never deadlock.
     first = {row.action_uid: row for row in reversed(found)}
     alerted = []
     for uid, row in sorted(first.items()):
-        reason = _reason(row, listened)
+        reason = causes.why(row._mapping) or _waits(row)
         text = f"{row.action}: overdue: {reason}"
         its = Found(FindingKind.OVERDUE, str(uid), text, REMEDIES[FindingKind.OVERDUE], uid)
         for begun in findings.begin(connection, its):
             to = of_findings(hooks_of(row.plan), alerts)
-            owed = findings.tell(connection, begun, to, _told(row, reason), alerts)
+            told = told_of(connection, row.id) | {"reason": reason}
+            owed = findings.tell(connection, begun, to, told, alerts)
             # The sweep that found it sends it.
             notices.send_soon(connection, owed)
             alerted.append((row.action, reason))
@@ -67,19 +68,14 @@ _IS_KNOWN = sa.exists().where(
     stored.c.kind == FindingKind.OVERDUE,
     IS_OPEN,
 )
-_INSTANTS = ("occurrence_at", "recorded_at")
-_SHOWN = ("small_app_id", "state", "queue")
 _EXPECTED = (
     sa.select(
         operations.c.id,
-        operations.c.action_uid,
-        *(operations.c[name] for name in (*_SHOWN, *_INSTANTS, "task")),
+        *FACTS,
         actions.c.name.label("action"),
         actions.c.plan,
-        small_apps.c.name.label("small_app"),
     )
     .join(actions, actions.c.uid == operations.c.action_uid)
-    .join(small_apps, small_apps.c.id == operations.c.small_app_id)
     .outerjoin(action_state, state_of(operations.c.action_uid))
     .where(IS_EXPECTED, IS_LIVE, sa.not_(_IS_KNOWN))
     # An instant in the future comes from a clock that was ahead: ignore it.
@@ -110,25 +106,7 @@ _RUNS_OR_RAN = sa.exists().where(
 _OVERTAKEN = _EXPECTED.where(operations.c.action_uid.in_(_WERE_OVERTAKEN), sa.not_(_RUNS_OR_RAN))
 
 
-def _reason(row: sa.Row[Any], listened: frozenset[str]) -> str:
-    is_unsent, carrier = row.state == "pending", carrier_of(row.task)
-    is_heard = carrier.listed(row.queue) in listened
-    if not is_heard and carrier is HTTP:
-        return f"no worker asks for the jobs of queue {row.queue}"
-    if not is_heard and carrier.knows_readers(row.queue, is_sent=not is_unsent):
-        return f"no worker listens to queue {row.queue}"
-    if is_unsent and carrier is not HTTP:
+def _waits(row: sa.Row[Any]) -> str:
+    if row.state == OperationState.PENDING and carrier_of(row.task) is not HTTP:
         return "it could not be sent; is the broker running?"
     return f"it waits in queue {row.queue} for a free worker"
-
-
-def _told(row: sa.Row[Any], reason: str) -> dict[str, Any]:
-    return {
-        "small_app": row.small_app,
-        "action": row.action,
-        "action_uid": str(row.action_uid),
-        "operation_id": str(row.id),
-        "reason": reason,
-        **{name: row._mapping[name] for name in _SHOWN},
-        **{name: format_instant(row._mapping[name]) for name in _INSTANTS},
-    }

@@ -33,6 +33,8 @@ UNKNOWN = "unknown"
 OVERTAKEN = "overtaken"
 OVERLAP = "overlap: {} was running"
 MORE_WAITED = "overlap: more than "
+# Why an operation with a failed attempt ends as failed.
+NO_OTHER_ATTEMPT = "no other attempt: "
 
 
 def is_requested(row: Columns) -> sa.ColumnElement[bool]:

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from models.bulk_sql import given, insert_all, locked
 from models.operation import UNSTARTED, OperationState
-from models.sql import database_now, in_many, in_unindexed
+from models.sql import database_now, dicts, in_many, in_unindexed
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED
 from models.store.operations import (
     MORE_WAITED,
@@ -18,6 +18,7 @@ from models.store.operations import (
     RESERVED_FOR,
     is_requested,
 )
+from models.store.operations.causes import FACTS, Causes, because, with_cause
 from models.store.operations.transitions import becomes, move
 from models.tables import missed_spans, operations
 from models.values import format_instant
@@ -76,9 +77,11 @@ def overtake(connection: sa.Connection, newest: Sequence[tuple[UUID, datetime]])
     found = _before_newest(connection, by) if by else []
     if not found:
         return 0
-    reasons = {uid: f"{OVERTAKEN} by {format_instant(at)}" for uid, at in by.items()}
+    causes = Causes(connection)
     rows = [
-        {"id": row.id, "reason": reasons[row.action_uid]} for row in found if row.id is not None
+        {"id": row["id"], "reason": because(f"{OVERTAKEN} by {at}", causes.why(row))}
+        for row in found
+        if (at := format_instant(by[row["action_uid"]]))
     ]
     # Of a statement that begins with a CTE, SQLite's driver counts no rows.
     return len(connection.execute(_OVERTAKEN, {"given": rows}).all())
@@ -92,16 +95,18 @@ _MAY_BE_OVERTAKEN = (
 )
 
 
-def _before_newest(connection: sa.Connection, newest: Mapping[UUID, datetime]) -> list[sa.Row[Any]]:
-    its = ("id", "action_uid", "occurrence_at")
-    query = sa.select(*(operations.c[name] for name in its)).where(
+def _before_newest(
+    connection: sa.Connection, newest: Mapping[UUID, datetime]
+) -> list[dict[str, Any]]:
+    its = (operations.c[name] for name in ("id", "occurrence_at"))
+    query = sa.select(*its, *FACTS).where(
         in_many(connection, operations.c.action_uid, newest),
         operations.c.occurrence_at < max(newest.values()),
         IS_UNSTARTED,
         *_MAY_BE_OVERTAKEN,
     )
-    rows = connection.execute(query)
-    return [row for row in rows if row.occurrence_at < newest[row.action_uid]]
+    rows = dicts(connection, query)
+    return [row for row in rows if row["occurrence_at"] < newest[row["action_uid"]]]
 
 
 _REASONS = given(operations, "id", "reason")
@@ -129,15 +134,18 @@ def counts(connection: sa.Connection, uids: Collection[UUID]) -> dict[UUID, int]
     return {row.action_uid: row.times for row in connection.execute(query)}
 
 
-def keep_newest(connection: sa.Connection, uid: UUID, max_waiting: int) -> int:
+def keep_newest(connection: sa.Connection, uid: UUID, max_waiting: int, causes: Causes) -> int:
     """Skip an action's oldest never-started operations, except the newest `max_waiting` + 1.
 
     One of them may be the next to run. Requested ones do not count.
     """
     unbegun = (operations.c.first_started_at.is_(None), NOT_BEING_SENT)
     never_started = newest_first(uid).where(*unbegun)
-    surplus = never_started.offset(max_waiting + 1)
-    skipped = move(OperationState.SKIPPED, *among(surplus), reason=waited(max_waiting))
+    surplus, reason = never_started.offset(max_waiting + 1), waited(max_waiting)
+    newest = connection.execute(surplus.limit(1)).scalar_one_or_none()
+    if newest is not None:
+        reason = with_cause(connection, reason, newest, causes)
+    skipped = move(OperationState.SKIPPED, *among(surplus), reason=reason)
     return connection.execute(skipped).rowcount
 
 

@@ -12,7 +12,7 @@ from models.operation import UNSTARTED, AttemptKey, Cause, OperationState
 from models.sql import in_many
 from models.store import notices
 from models.store.conditions import IS_UNSTARTED
-from models.store.operations import NOT_BEING_SENT
+from models.store.operations import NO_OTHER_ATTEMPT, NOT_BEING_SENT
 from models.store.operations.end import EndResult, Outcome, end, release_waiting
 from models.store.operations.record import among, newest_first, waited
 from models.store.operations.transitions import fenced, move
@@ -61,7 +61,7 @@ def fail(
 
     It counts and notifies as the end of its last attempt.
     """
-    both = f"no other attempt: {reason}"
+    both = f"{NO_OTHER_ATTEMPT}{reason}"
     ending = Outcome(OperationState.FAILED, error, both, since=UNSTARTED)
     return end(connection, AttemptKey(*its), ending, alerts=alerts)
 

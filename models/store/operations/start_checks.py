@@ -19,6 +19,7 @@ from models.operation import REQUESTED, TICKED, Cause, OperationState
 from models.sql import database_now, read_clock
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED, LIES_AHEAD
 from models.store.operations import OVERLAP, is_requested, put_back, refusals
+from models.store.operations.causes import with_cause
 from models.store.operations.end import EndResult
 from models.store.operations.heartbeat import last_starts
 from models.store.operations.transitions import fenced, move
@@ -233,11 +234,13 @@ def why_not(connection: sa.Connection, recorded: OperationFacts) -> str | None:
 
 def _ruled_out(connection: sa.Connection, recorded: OperationFacts) -> str | None:
     reason = why_not(connection, recorded)
-    if reason is None and _has_expired(connection, recorded):
-        return EXPIRED
-    if reason is None and _is_overtaken_retry(connection, recorded):
-        return NEWER_STARTED
-    return reason
+    if reason is not None:
+        return reason
+    if _has_expired(connection, recorded):
+        return with_cause(connection, EXPIRED, recorded.id)
+    if _is_overtaken_retry(connection, recorded):
+        return with_cause(connection, NEWER_STARTED, recorded.id)
+    return None
 
 
 def _is_overtaken_retry(connection: sa.Connection, recorded: OperationFacts) -> bool:

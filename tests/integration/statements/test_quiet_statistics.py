@@ -183,7 +183,7 @@ def test_a_notice_from_being_owed_to_its_delivery(quiet: Filled, asked: Statemen
         notices.finish(connection, taken[1])
         end(connection, second, 1, SUCCESS, alerts=NO_ALERTS)
 
-    assert [one.kind for one in taken] == ["failure", "alert"]
+    assert [one.kind for one in taken] == ["run_ended", "finding_began"]
     assert_found_by_keys(asked)
 
 

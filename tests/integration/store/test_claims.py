@@ -13,6 +13,7 @@ from models.operation import OperationState
 from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import put_back, refusals, reserve
+from models.store.operations.causes import Causes
 from models.store.operations.end import Outcome
 from models.store.operations.record import keep_newest
 from models.store.operations.start_checks import TAKEN, NotClaimed, NotStarted
@@ -372,7 +373,7 @@ def test_more_than_a_statement_has_parameters_are_skipped_at_once(engine: sa.Eng
     )
 
     with engine.begin() as connection:
-        assert keep_newest(connection, action.uid, 1) == most + 98
+        assert keep_newest(connection, action.uid, 1, Causes(connection)) == most + 98
 
 
 def test_a_start_of_a_clock_that_ran_ahead_drops_nothing(engine: sa.Engine) -> None:

@@ -11,7 +11,9 @@ import sqlalchemy as sa
 from models.errors import LeaseLost
 from models.operation import OperationState
 from models.sql import database_now
+from models.store.notices import findings
 from models.store.notices.alerting import NO_ALERTS
+from models.store.notices.findings import Found
 from models.store.operations import external_send, put_back, refusals
 from models.store.operations.end import Outcome
 from models.store.operations.reserve import Message
@@ -97,6 +99,20 @@ def test_a_retry_that_finds_a_newer_one_running_has_failed(engine: sa.Engine) ->
     reason = "no other attempt: a newer occurrence has started"
     assert end_of(engine, id) == ("failed", reason, "no ink")
     assert (failures_in_row(engine, action), owed(engine)) == (1, 1)
+
+
+def test_a_retry_that_an_outage_kept_names_it(engine: sa.Engine) -> None:
+    action = made(engine)
+    id = failed_once(engine, action)
+    started(engine, action, 1)
+    with engine.begin() as connection:
+        findings.begin(connection, Found("broker_down", "", "away", ""))
+
+    asked(engine, id)
+
+    _, reason, _ = end_of(engine, id)
+    began = "no other attempt: a newer occurrence has started: the broker did not answer from "
+    assert reason.startswith(began)
 
 
 def test_a_retry_after_a_newer_one_that_ended_has_failed_too(engine: sa.Engine) -> None:

@@ -12,8 +12,9 @@ from models.operation import OperationState
 from models.sql import database_now, read_clock
 from models.store import actions, workers
 from models.store.actions.status import perhaps_unhealthy
-from models.store.notices import overdue
+from models.store.notices import findings, overdue
 from models.store.notices.alerting import NO_ALERTS
+from models.store.notices.findings import Found
 from models.store.operations.end import Outcome
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_state, notices
@@ -85,6 +86,19 @@ def test_one_that_waits_for_a_worker_says_so(engine: sa.Engine) -> None:
         connection.execute(sa.text("UPDATE operations SET state = 'queued'"))
 
     assert alert(engine) == [(action.name, "it waits in queue quick for a free worker")]
+
+
+def test_what_a_dead_broker_keeps_is_overdue_for_that(engine: sa.Engine) -> None:
+    action = make_waiting(engine)
+    with engine.begin() as connection:
+        findings.begin(connection, Found("broker_down", "", "away", ""))
+
+    ((name, reason),) = alert(engine)
+
+    assert (name, reason.startswith("the broker did not answer from ")) == (action.name, True)
+    with reading(engine) as connection:
+        (unwell,) = perhaps_unhealthy(connection, OPS.overdue)
+    assert health_of(unwell, 3).sentence.endswith(f" has not started: {reason}")
 
 
 def test_the_targets_of_failure_are_told_too(engine: sa.Engine) -> None:

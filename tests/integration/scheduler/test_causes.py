@@ -1,0 +1,137 @@
+"""What did not run says what kept it: an outage with its times, a pause, a busy queue."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from pydantic import SecretStr
+
+from broker.app import configure, disconnect
+from models.sql import database_now
+from models.store import pauses
+from models.store.notices.alerting import NO_ALERTS
+from models.store.pauses import PauseKind, Target
+from models.tables import findings, notices
+from runtime.config import Settings
+from runtime.database import reading
+from runtime.sections import AlertSettings
+from scheduler.changes import Change
+from scheduler.explain import explain
+from scheduler.sweep import Sweeper
+from scheduler.tick import TickReport, tick
+from tests.attempts import claim
+from tests.factories import make_action, make_operation, rows_of, update_operation
+from tests.servers import Broker, free_port, temporary_folder
+from tests.told import told_as
+
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
+SPAN = r"from \S+Z to \S+Z \(.+\)"
+ADMINS = AlertSettings(mail=("ops@example.com",))
+
+
+@pytest.fixture
+def mortal(settings: Settings) -> Iterator[Broker]:
+    """A broker of this test alone, which may die."""
+    made = Broker(temporary_folder(), free_port())
+    made.start()
+    configure(settings.model_copy(update={"broker_url": SecretStr(made.url)}))
+    yield made
+    disconnect()
+    made.stop()
+    shutil.rmtree(made.folder, ignore_errors=True)
+
+
+def run_tick(engine: sa.Engine, minutes: int) -> TickReport:
+    return tick(engine, NOON + minutes * MINUTE, Sweeper(timedelta(seconds=45), ADMINS))
+
+
+def make(engine: sa.Engine, **changes: Any) -> Change:
+    return make_action(engine, when=EVERY_MINUTE, since=NOON, **changes)
+
+
+def reasons(engine: sa.Engine, action: Change) -> list[tuple[str, str | None]]:
+    return [(row["state"], row["reason"]) for row in rows_of(engine, action)]
+
+
+def test_runs_that_a_dead_broker_kept_name_its_outage(engine: sa.Engine, mortal: Broker) -> None:
+    action = make(engine)
+    mortal.stop()
+    away = [run_tick(engine, minutes) for minutes in (1, 2, 3)]
+    mortal.start()
+    back = run_tick(engine, 4)
+
+    assert [report.broker_error is None for report in (*away, back)] == [False] * 3 + [True]
+    *kept, last = reasons(engine, action)
+    assert last == ("queued", None)
+    for minute, (state, reason) in enumerate(kept, 2):
+        by = f"overtaken by 2027-01-04T12:0{minute}:00Z"
+        assert state == "skipped"
+        assert re.fullmatch(f"{by}: the broker did not answer {SPAN}", reason or "")
+    with reading(engine) as connection:
+        text = explain(action.uid, NOON + MINUTE, connection).text
+    assert text.endswith(f": {kept[0][1]}")
+
+
+def test_the_outage_is_one_finding_whose_end_the_tick_tells(
+    engine: sa.Engine, mortal: Broker
+) -> None:
+    make(engine)
+    mortal.stop()
+    for minutes in (1, 2):
+        run_tick(engine, minutes)
+    with engine.begin() as connection:
+        # As a web process has told it.
+        connection.execute(sa.update(findings).values(told_at=database_now()))
+    mortal.start()
+    for minutes in (3, 4):
+        run_tick(engine, minutes)
+
+    with reading(engine) as connection:
+        (row,) = connection.execute(sa.select(findings)).all()
+        (notice,) = connection.execute(sa.select(notices)).mappings()
+    assert (row.kind, row.began_at < row.ended_at) == ("broker_down", True)
+    assert "does not answer" in row.text
+    assert (told_as(notice), notice["target"]["to"]) == ("broker_down over", "ops@example.com")
+
+
+@pytest.mark.parametrize("overlap", ["skip", "queue"])
+def test_runs_that_a_pause_kept_name_it(engine: sa.Engine, broker: Broker, overlap: str) -> None:
+    assert broker
+    action = make(engine, policy={"overlap": overlap})
+    target = Target(PauseKind.ALL)
+    with engine.begin() as connection:
+        pauses.begin(connection, target, None, "ann", None)
+    for minutes in (1, 2, 3):
+        run_tick(engine, minutes)
+    with engine.begin() as connection:
+        pauses.end(connection, target, "ann")
+    run_tick(engine, 4)
+
+    kept = [reason or "" for state, reason in reasons(engine, action) if state == "skipped"]
+    assert kept
+    assert all(re.search(f": everything was paused {SPAN}$", reason) for reason in kept)
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_run_that_waited_for_a_worker_names_what_held_it(
+    engine: sa.Engine, broker: Broker, is_whole: bool
+) -> None:
+    assert broker
+    action, other = make(engine), make_action(engine, name="long one")
+    id = make_operation(engine, other, NOON)
+    with engine.begin() as connection:
+        claim(connection, id, 1, "tests", alerts=NO_ALERTS)
+    run_tick(engine, 1)
+    if not is_whole:
+        update_operation(engine, id, started_at=None)
+    run_tick(engine, 2)
+
+    (state, reason), _ = reasons(engine, action)
+    assert state == "skipped"
+    assert f': queue quick was busy with "long one" ({id}) since ' in (reason or "")
