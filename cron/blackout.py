@@ -93,11 +93,11 @@ class Blackout:
         high = self._starts[index + 1] if index + 1 < len(self._starts) else END
         if not self._yearly and not self._weekdays:
             return Piece(low, high, None)
-        stretch = self._zone.wildcard[bisect_right(self._zone.starts, second) - 1]
-        begin, end, closed = self._on_the_wall(second + stretch.shift)
+        period = self._zone.wildcard[bisect_right(self._zone.starts, second) - 1]
+        begin, end, closed = self._on_the_wall(second + period.shift)
         return Piece(
-            max(begin - stretch.shift, stretch.start, low),
-            min(end - stretch.shift, stretch.end, high),
+            max(begin - period.shift, period.start, low),
+            min(end - period.shift, period.end, high),
             closed,
         )
 

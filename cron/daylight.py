@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from cron.days import ORIGIN
 from cron.schedule import WallClock
-from cron.zone import Stretch, zone_named
+from cron.zone import OffsetPeriod, zone_named
 
 _SECOND = timedelta(seconds=1)
 _WALL_ORIGIN = datetime(ORIGIN.year, ORIGIN.month, ORIGIN.day, tzinfo=UTC)
@@ -53,7 +53,7 @@ def _changes(schedule: WallClock, since: datetime, until: datetime) -> Iterator[
         yield ClockChange(at, schedule.zone, f"{named:%Y-%m-%d %H:%M}", is_gap, runs_at)
 
 
-def _affected(before: Stretch, after: Stretch) -> tuple[datetime, datetime]:
+def _affected(before: OffsetPeriod, after: OffsetPeriod) -> tuple[datetime, datetime]:
     """Return the wall-clock span [first, end) that is skipped or shown twice."""
     shown = sorted((after.start + before.shift, after.start + after.shift))
     first, end = (_WALL_ORIGIN + second * _SECOND for second in shown)

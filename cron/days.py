@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
-from cron.signs import Sign
+from cron.day_modifiers import DayModifier
 
 # Local days are counted from here. The wall clock may be a day behind or ahead of UTC, so the
 # calendar has one year more than 1970 to 2199 at either end.
@@ -29,15 +29,15 @@ _KINDS = tuple((calendar.isleap(year), date(year, 1, 1).isoweekday() % 7) for ye
 class DayFields(NamedTuple):
     """The three day fields of a rule, as flags; `either`: one matching kind of day is enough.
 
-    The signs are those that stand in the day of month, and in the day of week.
+    The modifiers are those that stand in the day of month, and in the day of week.
     """
 
     days: bytes
     months: bytes
     weekdays: bytes
     either: bool
-    day_signs: tuple[Sign, ...] = ()
-    weekday_signs: tuple[Sign, ...] = ()
+    day_modifiers: tuple[DayModifier, ...] = ()
+    weekday_modifiers: tuple[DayModifier, ...] = ()
 
 
 class Days:
@@ -98,20 +98,22 @@ def _year_flags(fields: DayFields, is_leap: bool, first_weekday: int) -> bytes:
     inside = _number(b"".join(fields.months[m : m + 1] * n for m, n in enumerate(lengths, 1)))
     of_month = _number(b"".join(fields.days[1 : n + 1] for n in lengths))
     of_week = _number((fields.weekdays * 54)[first_weekday : first_weekday + size])
-    if fields.day_signs or fields.weekday_signs:
-        of_month |= _number(_signed(fields.day_signs, lengths, first_weekday))
-        of_week |= _number(_signed(fields.weekday_signs, lengths, first_weekday))
+    if fields.day_modifiers or fields.weekday_modifiers:
+        of_month |= _number(_modified(fields.day_modifiers, lengths, first_weekday))
+        of_week |= _number(_modified(fields.weekday_modifiers, lengths, first_weekday))
     matching = of_month | of_week if fields.either else of_month & of_week
     return (inside & matching).to_bytes(size, "little")
 
 
-def _signed(signs: Sequence[Sign], lengths: Sequence[int], first_weekday: int) -> bytes:
-    """Return the flags of the days of a year that signs stand for."""
+def _modified(
+    modifiers: Sequence[DayModifier], lengths: Sequence[int], first_weekday: int
+) -> bytes:
+    """Return the flags of the days of a year that modifiers stand for."""
     flags = bytearray(sum(lengths))
     start = 0
     for length in lengths:
-        for sign in signs:
-            day = sign.day_in(length, (first_weekday + start) % 7)
+        for modifier in modifiers:
+            day = modifier.day_in(length, (first_weekday + start) % 7)
             if day is not None:
                 flags[start + day - 1] = 1
         start += length

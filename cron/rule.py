@@ -4,11 +4,11 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from cron.day_modifiers import modifier_of, parted, with_capitals
 from cron.days import MONTH_LENGTHS, NEVER, DayFields, Days, days_of
 from cron.errors import InvalidRule, quote
 from cron.fields import DAY, FIELDS, HOUR, MINUTE, MONTH, WEEKDAY, flags_of, span_of
 from cron.minutes import Minutes
-from cron.signs import parted, sign_of, with_capitals
 
 LONGEST_RULE = 200
 
@@ -32,7 +32,7 @@ _INTERVAL = 'for seconds or an interval write {"every": "PT30S"} instead of a cr
 class Rule(Minutes):
     """The local minutes that match a rule.
 
-    `text` is the rule in lower case, signs in capitals, with single blanks between fields and
+    `text` is the rule in lower case, modifiers in capitals, with single blanks between fields and
     nicknames expanded.
     `is_wildcard`: the minute or the hour field begins with `*`. In Debian's cron such a rule
     follows the wall clock through gaps and repeats.
@@ -43,19 +43,20 @@ class Rule(Minutes):
     def __init__(self, text: str) -> None:
         fields = text.split(" ")
         minutes, hours = flags_of(MINUTE, fields[0]), flags_of(HOUR, fields[1])
-        days, day_signs = parted(DAY, fields[2])
+        days, day_modifiers = parted(DAY, fields[2])
         months = flags_of(MONTH, fields[3])
-        weekdays, weekday_signs = parted(WEEKDAY, fields[4])
+        weekdays, weekday_modifiers = parted(WEEKDAY, fields[4])
         either = not (fields[2].startswith("*") or fields[4].startswith("*"))
-        has_day = 1 in days[: _longest_month(months) + 1]
-        if not either and not has_day and not day_signs:
+        longest = max(length for length, flag in zip(MONTH_LENGTHS, months, strict=True) if flag)
+        has_day = 1 in days[: longest + 1]
+        if not either and not has_day and not day_modifiers:
             raise _never_fires(fields[2], fields[3], "*")
         times = b"".join([minutes if hour else _NO_MINUTE for hour in hours])
         super().__init__(text, times, fields[0].startswith("*") or fields[1].startswith("*"))
         sunday = bytes((weekdays[0] | weekdays[7],))
         week = sunday + weekdays[1:7]
-        self._day_fields = DayFields(days, months, week, either, day_signs, weekday_signs)
-        if not either and (day_signs or weekday_signs) and self.at_or_after(0) >= NEVER:
+        self._day_fields = DayFields(days, months, week, either, day_modifiers, weekday_modifiers)
+        if not either and (day_modifiers or weekday_modifiers) and self.at_or_after(0) >= NEVER:
             raise _never_fires(*fields[2:])
 
     def find_days(self) -> Days:
@@ -69,16 +70,12 @@ def parse_rule(text: str) -> Rule:
     The grammar is that of Debian's cron (see fields.py) with nicknames such as `@hourly`, in any
     case. A rule has at most 200 characters and at least one occurrence in some year.
     """
-    _check_length(text)
-    return _parsed(text)
-
-
-def _check_length(text: str) -> None:
     if not isinstance(text, str):
         raise InvalidRule("rule", f"is not text but {type(text).__name__}; {_FIVE}")
     if len(text) > LONGEST_RULE:
         problem = f"{quote(text)} is longer than {LONGEST_RULE} characters; write a shorter one"
         raise InvalidRule("rule", problem)
+    return _parsed(text)
 
 
 # lru_cache keeps no errors, so a refused rule takes no memory.
@@ -88,7 +85,7 @@ def _parsed(text: str) -> Rule:
 
 
 def normalised(text: str) -> str:
-    """Return five lower-case fields, signs in capitals, with single blanks between.
+    """Return five lower-case fields, modifiers in capitals, with single blanks between.
 
     Raises InvalidRule.
     """
@@ -114,11 +111,6 @@ def _not_five_fields(rule: str, count: int) -> InvalidRule:
         fields = f"has {count} field{'s' if count > 1 else ''}" if count else "is empty"
         problem = f"{fields}; {_FIVE}; {_INTERVAL}"
     return InvalidRule("rule", f"{quote(rule)} {problem}")
-
-
-def _longest_month(months: bytes) -> int:
-    """Return the most days that one of these months can have."""
-    return max(length for length, flag in zip(MONTH_LENGTHS, months, strict=True) if flag)
 
 
 def _never_fires(days: str, months: str, weekdays: str) -> InvalidRule:
@@ -152,7 +144,7 @@ def oversized_steps(text: str) -> tuple[OversizedStep, ...]:
     found = []
     for field, items in zip(FIELDS, fields, strict=True):
         for item in items.split(","):
-            if sign_of(field, item) is not None:
+            if modifier_of(field, item) is not None:
                 continue
             first, last, step = span_of(field, item)
             if step > max(last - first, 1):

@@ -7,7 +7,7 @@ from itertools import islice
 from cron.days import NEVER
 from cron.minutes import MINUTES_A_DAY, Minutes
 from cron.rule import parse_rule
-from cron.zone import END, Stretch, first_minute, zone_named
+from cron.zone import END, OffsetPeriod, first_minute, zone_named
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _from_timestamp = datetime.fromtimestamp
@@ -28,13 +28,13 @@ class WallClock:
     minute of UTC.
     """
 
-    __slots__ = ("_rule", "_starts", "_stretches", "rule", "zone")
+    __slots__ = ("_periods", "_rule", "_starts", "rule", "zone")
 
     def __init__(self, minutes: Minutes, zone: str) -> None:
         known = zone_named(zone)
         self.rule, self.zone, self._rule = minutes.text, known.name, minutes
         self._starts = known.starts
-        self._stretches = known.wildcard if minutes.is_wildcard else known.fixed
+        self._periods = known.wildcard if minutes.is_wildcard else known.fixed
 
     @property
     def is_hourly(self) -> bool:
@@ -81,12 +81,12 @@ class WallClock:
             return 0
         index = bisect_right(self._starts, first) - 1
         stop = bisect_right(self._starts, end)
-        return sum(self._count(stretch, first, end) for stretch in self._stretches[index:stop])
+        return sum(self._count(period, first, end) for period in self._periods[index:stop])
 
     def _first(self, second: int) -> int | None:
         """Return the first occurrence at or after the UTC second `second`."""
         index = bisect_right(self._starts, second) - 1
-        _, end, shift, begin, _, _ = self._stretches[index]
+        _, end, shift, begin, _, _ = self._periods[index]
         if begin < second:
             found = self._rule.at_or_after(-(-(second + shift) // 60)) * 60 - shift
             if found < end:
@@ -94,58 +94,58 @@ class WallClock:
         return self._first_from(index, second)
 
     def _first_from(self, index: int, second: int) -> int | None:
-        """Return the same, from stretch to stretch.
+        """Return the same, from period to period.
 
-        A stretch searches the days again only if its wall clock begins outside the minutes already
-        known not to match: a rare rule costs one step per year, not one per stretch and year.
+        A period searches the days again only if its wall clock begins outside the minutes already
+        known not to match: a rare rule costs one step per year, not one per period and year.
         """
         asked = known = NEVER
-        for stretch in islice(self._stretches, index, None):
-            if stretch.start >= second and self._catches_up(stretch):
-                return stretch.start
-            minute = first_minute(max(second, stretch.begin) + stretch.shift)
+        for period in islice(self._periods, index, None):
+            if period.start >= second and self._catches_up(period):
+                return period.start
+            minute = first_minute(max(second, period.begin) + period.shift)
             if not asked <= minute <= known:
                 asked, known = minute, self._rule.at_or_after(minute)
-            found = known * 60 - stretch.shift
-            if found < stretch.end:
+            found = known * 60 - period.shift
+            if found < period.end:
                 return found
         return None
 
     def _last(self, second: int) -> int | None:
         """Return the last occurrence at or before the UTC second `second`."""
         index = bisect_right(self._starts, second) - 1
-        _, _, shift, begin, _, _ = self._stretches[index]
+        _, _, shift, begin, _, _ = self._periods[index]
         found = self._rule.at_or_before((second + shift) // 60) * 60 - shift
         return found if found >= begin else self._last_from(index, second)
 
     def _last_from(self, index: int, second: int) -> int | None:
-        """Return the same, back from stretch to stretch."""
+        """Return the same, back from period to period."""
         asked = known = -NEVER
-        for stretch in self._stretches[index::-1] if index >= 0 else ():
-            minute = (min(second, stretch.end - 1) + stretch.shift) // 60
+        for period in self._periods[index::-1] if index >= 0 else ():
+            minute = (min(second, period.end - 1) + period.shift) // 60
             if not known <= minute <= asked:
                 asked, known = minute, self._rule.at_or_before(minute)
-            found = known * 60 - stretch.shift
-            if found >= stretch.begin:
+            found = known * 60 - period.shift
+            if found >= period.begin:
                 return found
-            if self._catches_up(stretch):
-                return stretch.start
+            if self._catches_up(period):
+                return period.start
         return None
 
-    def _count(self, stretch: Stretch, first: int, end: int) -> int:
-        """Return how many occurrences of the stretch lie in the UTC seconds [first, end)."""
-        rule, shift = self._rule, stretch.shift
-        low = first_minute(max(first, stretch.begin) + shift)
-        high = first_minute(min(end, stretch.end) + shift)
+    def _count(self, period: OffsetPeriod, first: int, end: int) -> int:
+        """Return how many occurrences of the period lie in the UTC seconds [first, end)."""
+        rule, shift = self._rule, period.shift
+        low = first_minute(max(first, period.begin) + shift)
+        high = first_minute(min(end, period.end) + shift)
         total = rule.count_before(high) - rule.count_before(low) if low < high else 0
-        if first <= stretch.start < end and self._catches_up(stretch):
+        if first <= period.start < end and self._catches_up(period):
             # A minute that matches at the very end of the gap is the same occurrence.
-            total += rule.at_or_after(stretch.shown) * 60 - shift != stretch.start
+            total += rule.at_or_after(period.shown) * 60 - shift != period.start
         return total
 
-    def _catches_up(self, stretch: Stretch) -> bool:
-        """Return whether a minute that the clock skipped at the start of `stretch` matches."""
-        skipped, shown, rule = stretch.skipped, stretch.shown, self._rule
+    def _catches_up(self, period: OffsetPeriod) -> bool:
+        """Return whether a minute that the clock skipped at the start of `period` matches."""
+        skipped, shown, rule = period.skipped, period.shown, self._rule
         return skipped < shown and rule.matches_in(skipped, shown)
 
     def __eq__(self, other: object) -> bool:

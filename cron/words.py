@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from cron.day_modifiers import LAST, DayModifier, NthWeekday, parted
 from cron.fields import FIELDS
 from cron.rule import parse_rule
-from cron.signs import LAST, NthWeekday, Sign, parted
 
 MONTH_NAMES = (
     *("January", "February", "March", "April", "May", "June", "July", "August"),
@@ -31,45 +31,45 @@ def in_words(rule: str) -> str:
         [value for value, flag in enumerate(one.flags) if flag] for one in read
     )
     either = not (fields[2].startswith("*") or fields[4].startswith("*"))
-    dates = _Dates(days, read[2].signs)
-    week = _Week(sorted({value or 7 for value in weekdays}), read[4].signs)
+    dates = _Dates(days, read[2].modifiers)
+    week = _Week(sorted({value or 7 for value in weekdays}), read[4].modifiers)
     return f"{_time(minutes, hours)}{_day(dates, months, week, either)}"
 
 
 class _Dates(NamedTuple):
-    """The days of a month, and the signs of some."""
+    """The days of a month, and the modifiers of some."""
 
     days: list[int]
-    signs: tuple[Sign, ...]
+    modifiers: tuple[DayModifier, ...]
 
     def in_words(self) -> str:
         parts = [_dates(self.days)] if self.days else []
-        return joined([*parts, *map(_sign, self.signs)], "and")
+        return joined([*parts, *map(_modifier, self.modifiers)], "and")
 
 
 class _Week(NamedTuple):
-    """The days of a week from 1 (Monday) to 7, and the signs of some."""
+    """The days of a week from 1 (Monday) to 7, and the modifiers of some."""
 
     days: list[int]
-    signs: tuple[Sign, ...]
+    modifiers: tuple[DayModifier, ...]
 
     def in_words(self, last_word: str = "and") -> str:
         parts = [listed(self.days, ("", *WEEKDAY_NAMES), last_word)] if self.days else []
-        return joined([*parts, *map(_sign, self.signs)], last_word)
+        return joined([*parts, *map(_modifier, self.modifiers)], last_word)
 
 
-def _sign(sign: Sign) -> str:
-    if isinstance(sign, NthWeekday):
-        which = "last" if sign.nth == LAST else NTH[sign.nth]
-        return f"the {which} {WEEKDAY_NAMES[sign.weekday - 1]}"
-    if not sign.is_from_last:
-        return f"the day from Monday to Friday nearest to day {sign.number}"
-    if sign.is_nearest and sign.number == 0:
+def _modifier(modifier: DayModifier) -> str:
+    if isinstance(modifier, NthWeekday):
+        which = "last" if modifier.nth == LAST else NTH[modifier.nth]
+        return f"the {which} {WEEKDAY_NAMES[modifier.weekday - 1]}"
+    if not modifier.is_from_last:
+        return f"the day from Monday to Friday nearest to day {modifier.number}"
+    if modifier.is_nearest and modifier.number == 0:
         return "the last day from Monday to Friday"
     day = "the last day"
-    if sign.number:
-        day = f"the day {sign.number} day{'s' if sign.number > 1 else ''} before the last"
-    return f"the day from Monday to Friday nearest to {day}" if sign.is_nearest else day
+    if modifier.number:
+        day = f"the day {modifier.number} day{'s' if modifier.number > 1 else ''} before the last"
+    return f"the day from Monday to Friday nearest to {day}" if modifier.is_nearest else day
 
 
 def _time(minutes: list[int], hours: list[int]) -> str:
@@ -110,7 +110,7 @@ def _day(dates: _Dates, months: list[int], week: _Week, either: bool) -> str:
     if (every_date and every_weekday) or (either and (every_date or every_weekday)):
         return in_months
     weekdays = f" on {week.in_words()}"
-    weekdays += f" of {of_months or 'each month'}" if week.signs else in_months
+    weekdays += f" of {of_months or 'each month'}" if week.modifiers else in_months
     if every_date:
         return weekdays
     of_dates = f" on {dates.in_words()} of {of_months or 'the month'}"

@@ -1,4 +1,4 @@
-"""Zones as stretches of constant offset, from the tz release of the tzdata wheel."""
+"""Zones as periods of constant offset, from the tz release of the tzdata wheel."""
 
 import difflib
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _EXAMPLE = "write an IANA name such as 'Europe/Paris'"
 _ORIGIN_SHIFT = (date(1970, 1, 1) - ORIGIN).days * 86400
 
 
-class Stretch(NamedTuple):
+class OffsetPeriod(NamedTuple):
     """A span of UTC seconds [start, end) with a constant offset.
 
     `second + shift` is the wall clock in seconds since 1969-01-01 00:00. Occurrences fall in
@@ -45,12 +45,12 @@ class Stretch(NamedTuple):
 
 
 class Zone(NamedTuple):
-    """A zone's stretches from 1970 to 2199: for wildcard rules and for fixed ones."""
+    """A zone's periods from 1970 to 2199: for wildcard rules and for fixed ones."""
 
     name: str
     starts: tuple[int, ...]
-    wildcard: tuple[Stretch, ...]
-    fixed: tuple[Stretch, ...]
+    wildcard: tuple[OffsetPeriod, ...]
+    fixed: tuple[OffsetPeriod, ...]
 
 
 def tz_release() -> str:
@@ -109,36 +109,36 @@ def _zone(name: str) -> Zone:
 @cache
 def _of_file(data: bytes) -> Zone:
     """Return a zone without a name: aliases, four names in ten, share it."""
-    wildcard = tuple(_stretches(transitions(data)))
-    starts = tuple(stretch.start for stretch in wildcard)
+    wildcard = tuple(_periods(transitions(data)))
+    starts = tuple(period.start for period in wildcard)
     return Zone("", starts, wildcard, tuple(_catching_up(wildcard)))
 
 
-def _stretches(changes: list[Transition]) -> Iterator[Stretch]:
-    """Yield the stretches of [0, END) for wildcard rules: each counts as a whole."""
+def _periods(changes: list[Transition]) -> Iterator[OffsetPeriod]:
+    """Yield the periods of [0, END) for wildcard rules: each counts as a whole."""
     for change, after in pairwise([*changes, Transition(END, 0)]):
         start = max(change.second, 0)
         if after.second > start:
-            yield Stretch(start, after.second, change.offset + _ORIGIN_SHIFT, start, 0, 0)
+            yield OffsetPeriod(start, after.second, change.offset + _ORIGIN_SHIFT, start, 0, 0)
 
 
-def _catching_up(stretches: tuple[Stretch, ...]) -> Iterator[Stretch]:
-    """Yield the same stretches for fixed rules, after the main loop of Debian's cron.
+def _catching_up(periods: tuple[OffsetPeriod, ...]) -> Iterator[OffsetPeriod]:
+    """Yield the same periods for fixed rules, after the main loop of Debian's cron.
 
     `due` is the first wall-clock minute that fixed rules have not had yet.
     """
-    due = first_minute(stretches[0].start + stretches[0].shift)
-    for stretch in stretches:
-        shown = first_minute(stretch.start + stretch.shift)
-        start, end, shift = stretch[:3]
+    due = first_minute(periods[0].start + periods[0].shift)
+    for period in periods:
+        shown = first_minute(period.start + period.shift)
+        start, end, shift = period[:3]
         if 0 < shown - due <= LONGEST_GAP:
-            yield Stretch(start, end, shift, start, due, shown)
+            yield OffsetPeriod(start, end, shift, start, due, shown)
         elif 0 < due - shown <= LONGEST_REPEAT:
-            yield Stretch(start, end, shift, due * 60 - shift, 0, 0)
+            yield OffsetPeriod(start, end, shift, due * 60 - shift, 0, 0)
         else:
             due = shown
-            yield stretch
-        due = max(due, first_minute(stretch.end + stretch.shift))
+            yield period
+        due = max(due, first_minute(period.end + period.shift))
 
 
 def first_minute(second: int) -> int:

@@ -86,6 +86,6 @@ class DecisionCache:
         if made is not None:
             return made[1]
         decision = decide_next((plan, uid), watermark, self._now, ends)
-        if not plan.is_of_each:
+        if not plan.depends_on_action:
             self._made[key] = plan, decision
         return decision

@@ -48,7 +48,7 @@ class Simulated:
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class SimulatedOutcome:
     """The outcome of `count` occurrences of an action from `first_at` to `last_at`.
 
     `fate` is sent, missed or undecided; `decided_at` is the tick's instant. Only older missed
@@ -107,7 +107,7 @@ Entry = tuple[datetime, int, datetime]
 
 def simulate(
     actions: Sequence[Simulated], since: datetime, until: datetime, timetable: Timetable
-) -> Iterator[Fate]:
+) -> Iterator[SimulatedOutcome]:
     """Yield the outcome of every occurrence in (since, until], tick by tick.
 
     Actions were created at `since`. Ticks with nothing due are skipped. An operation counts as
@@ -119,7 +119,7 @@ def simulate(
         yield from fates
         return
     # By tick; those of one tick in the order in which they were found.
-    waiting: list[tuple[datetime, int, Fate]] = []
+    waiting: list[tuple[datetime, int, SimulatedOutcome]] = []
     numbers = count()
     for one in chain(fates, [None]):
         if one is not None:
@@ -142,11 +142,11 @@ def _dependants(actions: Sequence[Simulated]) -> dict[str, list[Simulated]]:
 
 
 def _made_due(
-    fate: Fate,
+    fate: SimulatedOutcome,
     dependants: Mapping[str, Sequence[Simulated]],
     until: datetime,
     timetable: Timetable,
-) -> Iterator[Fate]:
+) -> Iterator[SimulatedOutcome]:
     """Yield the outcomes that an operation's success at its sending has for its dependants."""
     if fate.fate != SENT:
         return
@@ -163,17 +163,17 @@ def _made_due(
         if occurrence is None:
             continue
         if at > timetable.on_grid(until) and timetable.ends_outage(at):
-            yield Fate(one, due_at, due_at, 1, UNDECIDED, "the daemon is down", until)
+            yield SimulatedOutcome(one, due_at, due_at, 1, UNDECIDED, "the daemon is down", until)
         else:
             yield from _fates(one, decide_events([occurrence], window), at, until)
 
 
 def _by_the_clock(
     actions: Sequence[Simulated], since: datetime, until: datetime, timetable: Timetable
-) -> Iterator[Fate]:
+) -> Iterator[SimulatedOutcome]:
     agenda: list[Entry] = []
     for number, action in enumerate(actions):
-        following = next_occurrence(action.plan.counted(since, None), action.uid, since)
+        following = next_occurrence(action.plan.from_last_end(since, None), action.uid, since)
         if following is not None and following <= until:
             at = timetable.first_tick(following)
             heappush(agenda, (at, number, since))
@@ -185,43 +185,49 @@ def _by_the_clock(
             continue
         # The last run of an interval from the end ended at the tick that sent it.
         ended_at = None if watermark == since else watermark
-        plan = action.plan.counted(since, ended_at)
+        plan = action.plan.from_last_end(since, ended_at)
         decision = decide(plan, action.uid, watermark, at)
         yield from _fates(action, decision, at, until)
         following = decision.next_occurrence_at
         if plan.from_end is not None:
-            following = next_occurrence(plan.counted(since, at), action.uid, at)
+            following = next_occurrence(plan.from_last_end(since, at), action.uid, at)
         if following is not None and following <= until:
             # Never the same tick again: it may have left occurrences for the next one.
             then = timetable.first_tick(max(following, at + SECOND))
             heappush(agenda, (then, number, decision.watermark))
 
 
-def _fates(action: Simulated, decision: Decision, at: datetime, until: datetime) -> Iterator[Fate]:
+def _fates(
+    action: Simulated, decision: Decision, at: datetime, until: datetime
+) -> Iterator[SimulatedOutcome]:
     span = decision.missed_span
     if span is not None:
-        yield Fate(action, span.first_at, span.last_at, span.count, MISSED, span.reason, at)
+        yield SimulatedOutcome(
+            action, span.first_at, span.last_at, span.count, MISSED, span.reason, at
+        )
     one_by_one = [(one.at, MISSED, one.reason) for one in decision.missed]
     one_by_one += [(due_at, SENT, "") for due_at in decision.due_at]
     for instant, fate, reason in sorted(one_by_one):
         if instant <= until:
-            yield Fate(action, instant, instant, 1, fate, reason, at)
+            yield SimulatedOutcome(action, instant, instant, 1, fate, reason, at)
 
 
 def _undecided(
     action: Simulated, since: datetime, watermark: datetime, until: datetime
-) -> Iterator[Fate]:
+) -> Iterator[SimulatedOutcome]:
     """Yield the occurrences that no tick decides, as one fate."""
     found, ends = 0, []
-    plan = action.plan.counted(since, None if watermark == since else watermark)
+    plan = action.plan.from_last_end(since, None if watermark == since else watermark)
     for rest in decisions(plan, action.uid, watermark, until):
         ends += [*rest.due_at, *(one.at for one in rest.missed)]
         ends += [rest.missed_span.first_at] if rest.missed_span else []
         found += len(rest.due) + rest.missed_count
-    yield Fate(action, min(ends), max(ends), found, UNDECIDED, "the daemon is down", until)
+    yield SimulatedOutcome(
+        action, min(ends), max(ends), found, UNDECIDED, "the daemon is down", until
+    )
 
 
-def busiest(fates: Iterable[Fate], most: int) -> list[tuple[datetime, int]]:
+def busiest(fates: Iterable[SimulatedOutcome], most: int) -> list[tuple[datetime, int]]:
     """Return up to `most` ticks with their counts of sent occurrences, the busiest first."""
     sent = Counter(one.decided_at for one in fates if one.fate == SENT)
     return sorted(sent.items(), key=lambda item: (-item[1], item[0]))[:most]

@@ -13,7 +13,15 @@ from models.action.schedule import BEGINNING
 from models.errors import InvalidAction, InvalidDocument, Problem, Refused
 from models.tenant.document import DEFAULT_APP, SmallAppModel, parse_small_app
 from runtime.clock import utc_now
-from scheduler.simulate import SENT, SUCCESS, Fate, Simulated, Timetable, busiest, simulate
+from scheduler.simulate import (
+    SENT,
+    SUCCESS,
+    Simulated,
+    SimulatedOutcome,
+    Timetable,
+    busiest,
+    simulate,
+)
 from views.actions.rules import daylight_notes, zone_of
 from views.files import located, read_documents
 from views.finding import instant_if_any, instant_of
@@ -114,12 +122,12 @@ def _small_app(file: Path | None) -> SmallAppModel:
         raise located(where, error) from None
 
 
-def _shown(one: Fate, zone: str) -> SimulatedFate:
+def _shown(one: SimulatedOutcome, zone: str) -> SimulatedFate:
     action = one.action
     return SimulatedFate.of(one, action=action.name, zone=zone)
 
 
-def _counts(fates: Sequence[Fate]) -> dict[str, int]:
+def _counts(fates: Sequence[SimulatedOutcome]) -> dict[str, int]:
     counts: dict[str, int] = {SENT: 0}
     for one in fates:
         counts[one.fate] = counts.get(one.fate, 0) + one.count

@@ -144,7 +144,7 @@ class FromEndModel(RepeatingModel):
     starting_at: UtcInstant | None = None
     _due_at: datetime | None = PrivateAttr(None)
 
-    def counted(self, begins: datetime, ended_at: datetime | None) -> Self:
+    def from_last_end(self, begins: datetime, ended_at: datetime | None) -> Self:
         """Return the rule with the occurrence that it names after `begins` and its last end.
 
         What was due before, while the action was paused or no rule of this kind, is due at once.

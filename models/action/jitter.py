@@ -12,7 +12,7 @@ from models.fingerprint import drawn_offset
 
 
 @dataclass(frozen=True, slots=True)
-class Shifted:
+class FixedJitter:
     """A schedule whose occurrences are all moved by the same offset."""
 
     inner: Schedule
@@ -39,7 +39,7 @@ class Shifted:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class RandomJitter:
     """A schedule each of whose occurrences is moved by an offset of its own in [0, spread).
 
     The offset is a hash of the action and the nominal instant. It ends before the next instant of

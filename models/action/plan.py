@@ -90,9 +90,9 @@ class Plan:
         return not event.id or self.counts(event)
 
     @property
-    def is_of_each(self) -> bool:
+    def depends_on_action(self) -> bool:
         """Whether its instants depend on the action: its uid, or the ends of its operations."""
-        return any(one.is_of_each for one in self.rules) or self.from_end is not None
+        return any(one.depends_on_action for one in self.rules) or self.from_end is not None
 
     def schedules(self, uid: UUID) -> list[Schedule]:
         """Return the schedules of the rules for the action `uid`, within the bounds."""
@@ -165,7 +165,7 @@ class Plan:
         """The only rule of an action that counts from the ends of its operations, or None."""
         return next((cast("FromEndModel", one) for one in self.rules if one.is_from_end), None)
 
-    def counted(self, begins: datetime, ended_at: datetime | None) -> "Plan":
+    def from_last_end(self, begins: datetime, ended_at: datetime | None) -> "Plan":
         """Return a plan that counts from ends with its occurrence after the last of them.
 
         `begins` is when it came into force.
@@ -175,7 +175,7 @@ class Plan:
             return self
         if starts_at is not None:
             begins = max(begins, starts_at - ONE_SECOND)
-        return replace(self, rules=(rule.counted(begins, ended_at),))
+        return replace(self, rules=(rule.from_last_end(begins, ended_at),))
 
     def counting_from(self, old: datetime, new: datetime) -> "Plan":
         """Return the plan of an action created at `new` whose rules count from its creation."""

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_
 from pydantic_core import InitErrorDetails
 
 from models.action.exceptions import Closed, Except, Exceptions
-from models.action.jitter import Drawn, Shifted
+from models.action.jitter import FixedJitter, RandomJitter
 from models.action.policy import AS_ISO, LOOK_BACK
 from models.action.schedule import MOST_CLOSED, NO_UID, Excepting, Schedule
 from models.document import Document
@@ -43,7 +43,7 @@ class RuleModel(Document):
     has_years: ClassVar[bool] = False
 
     @property
-    def is_of_each(self) -> bool:
+    def depends_on_action(self) -> bool:
         """Whether its instants depend on the uid of its action."""
         return False
 
@@ -169,7 +169,7 @@ class Jittered(RuleModel):
     jitter_each: Flag = False
 
     @property
-    def is_of_each(self) -> bool:
+    def depends_on_action(self) -> bool:
         """Whether it has a jitter, whose offset is that of the action."""
         return bool(self.jitter)
 
@@ -195,15 +195,15 @@ class Jittered(RuleModel):
         if not self.jitter:
             return named
         if self.jitter_each:
-            return Drawn(named, every, uid, self.jitter)
-        return Shifted(named, jitter_offset(uid, self.jitter))
+            return RandomJitter(named, every, uid, self.jitter)
+        return FixedJitter(named, jitter_offset(uid, self.jitter))
 
     def named_for(self, uid: UUID, at: datetime) -> datetime:
         """Return the instant that the rule names for an occurrence at `at`, except or not."""
         if not self.jitter_each:
             return at - jitter_offset(uid, self.jitter)
         every = self.every_occurrence(uid)
-        return Drawn(every, every, uid, self.jitter).nominal(at) or at
+        return RandomJitter(every, every, uid, self.jitter).nominal(at) or at
 
     def without_jitter(self) -> Self:
         """Return the rule whose occurrences are the instants that it names."""

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-# Wall clocks of stretches count from here (cron/zone.py).
+# Wall clocks of periods count from here (cron/zone.py).
 _WALL_ORIGIN = datetime(1969, 1, 1)  # noqa: DTZ001 - a wall clock has no zone
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -54,9 +54,9 @@ def instant_of(wall: datetime, zone: str) -> datetime:
     known = zone_named(zone)
     # A zone's clock is less than two days from UTC.
     since = shown - int((_EPOCH.replace(tzinfo=None) - _WALL_ORIGIN).total_seconds()) - 2 * 86_400
-    for stretch in known.wildcard[max(bisect_right(known.starts, since) - 1, 0) :]:
-        if shown - stretch.shift < stretch.end:
-            second = max(shown - stretch.shift, stretch.start)
+    for period in known.wildcard[max(bisect_right(known.starts, since) - 1, 0) :]:
+        if shown - period.shift < period.end:
+            second = max(shown - period.shift, period.start)
             break
     else:
         raise ValueError("lies outside the years 1970 to 2199")

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from cron.signs import signs_in
+from cron.day_modifiers import modifiers_in
 from models.action.document import ScheduledActionModel, load_action, plan_of
 from models.action.rules import CronModel
 from models.errors import InvalidAction
@@ -91,7 +91,7 @@ def _not_elsewhere(action: ScheduledActionModel, format: str) -> Exported | None
     """Refuse an action whose rule has what the other scheduler does not know; else None."""
     plan = plan_of(action)
     rules = [one.cron_rule for one in plan.rules if isinstance(one, CronModel)]
-    signs = {sign for rule in rules for sign in signs_in(rule)}
+    signs = {sign for rule in rules for sign in modifiers_in(rule)}
     if plan.closed:
         error = CannotMove("its rule has an `except`", f"{KEEP}, or remove the exceptions")
     elif signs:

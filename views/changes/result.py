@@ -118,7 +118,7 @@ def _upcoming(
             if id(plan) in kept:
                 return kept[id(plan)]
             found = upcoming_of(connection, (app.id, one.uid), plan, seen)
-            if plan.on_event is None and not plan.is_of_each:
+            if plan.on_event is None and not plan.depends_on_action:
                 kept[id(plan)] = found
             return found
 

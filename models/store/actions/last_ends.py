@@ -67,11 +67,11 @@ class LastEnd:
         """
         if self.is_unfinished:
             return plan, None
-        found = plan.counted(self.effective_from, self.ended_at)
+        found = plan.from_last_end(self.effective_from, self.ended_at)
         if found.schedule(uid).next(self.watermark) is not None:
             return found, self.ended_at
         ended_at = max(self.watermark, self.ended_at or self.watermark)
-        return plan.counted(self.effective_from, ended_at), ended_at
+        return plan.from_last_end(self.effective_from, ended_at), ended_at
 
 
 def last_ends(

@@ -13,7 +13,7 @@ from cron import InvalidRule, WallClock, clock_changes
 from cron.recurrence import read_recurrence
 from cron.recurrent_days import RecurrentMinutes
 from runtime.clock import use_pinned_zones
-from tests.unit.cron.test_signs import ZONES
+from tests.unit.cron.test_day_modifiers import ZONES
 from tests.unit.cron.work import lines_run
 
 WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")

@@ -85,12 +85,12 @@ def test_every_name_of_the_wheel_is_a_zone() -> None:
 def test_every_change_of_every_zone_up_to_2200_is_where_zoneinfo_has_it() -> None:
     wrong = []
     for name in DISTINCT:
-        zone, stretches = wheel_zone(name), zone_named(name).wildcard
-        for stretch in stretches:
-            expected = stretch.shift - SHIFT
-            found = {offset(zone, stretch.start), offset(zone, stretch.end - 1)}
+        zone, periods = wheel_zone(name), zone_named(name).wildcard
+        for period in periods:
+            expected = period.shift - SHIFT
+            found = {offset(zone, period.start), offset(zone, period.end - 1)}
             if found != {expected}:
-                wrong.append((name, stretch, found))
+                wrong.append((name, period, found))
 
     assert wrong == []
 
@@ -98,12 +98,12 @@ def test_every_change_of_every_zone_up_to_2200_is_where_zoneinfo_has_it() -> Non
 def test_no_change_of_any_zone_is_overlooked() -> None:
     wrong = []
     for name in DISTINCT:
-        zone, stretches = wheel_zone(name), zone_named(name).wildcard
-        recent = [stretch for stretch in stretches if stretch.start < 2_300_000_000]
-        for stretch in recent:
-            seconds = range(stretch.start, min(stretch.end, 2_300_000_000), 50 * 86400)
-            if {offset(zone, second) for second in seconds} - {stretch.shift - SHIFT}:
-                wrong.append((name, stretch))
+        zone, periods = wheel_zone(name), zone_named(name).wildcard
+        recent = [period for period in periods if period.start < 2_300_000_000]
+        for period in recent:
+            seconds = range(period.start, min(period.end, 2_300_000_000), 50 * 86400)
+            if {offset(zone, second) for second in seconds} - {period.shift - SHIFT}:
+                wrong.append((name, period))
 
     assert wrong == []
 
@@ -111,11 +111,11 @@ def test_no_change_of_any_zone_is_overlooked() -> None:
 def test_the_stretches_of_every_zone_follow_each_other_without_a_gap() -> None:
     for name in DISTINCT:
         zone = zone_named(name)
-        for stretches in (zone.wildcard, zone.fixed):
-            assert zone.starts == tuple(stretch.start for stretch in stretches)
-            assert stretches[0].start == 0
-            assert stretches[-1].end == END
-            assert all(one.end == other.start for one, other in pairwise(stretches))
+        for periods in (zone.wildcard, zone.fixed):
+            assert zone.starts == tuple(period.start for period in periods)
+            assert periods[0].start == 0
+            assert periods[-1].end == END
+            assert all(one.end == other.start for one, other in pairwise(periods))
 
 
 def test_no_zone_changes_again_before_a_fixed_rule_has_caught_up() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from models.action.document import ParseContext, parse_action, plan_of
 from scheduler.decision import decide
-from scheduler.simulate import Fate, Simulated, Timetable, busiest, simulate
+from scheduler.simulate import Simulated, SimulatedOutcome, Timetable, busiest, simulate
 from tests.factories import STEPS, make_document
 
 MONDAY = datetime(2027, 1, 4, tzinfo=UTC)
@@ -29,7 +29,7 @@ def hourly(name: str = "one", **changes: object) -> Simulated:
     return action(name, when={"cron_rule": "0 * * * *", "timezone": "UTC"}, **changes)
 
 
-def shown(fates: list[Fate]) -> list[tuple[str, str]]:
+def shown(fates: list[SimulatedOutcome]) -> list[tuple[str, str]]:
     return [(f"{one.first_at:%d %H:%M}", one.fate) for one in fates]
 
 

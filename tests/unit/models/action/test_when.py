@@ -181,7 +181,7 @@ def test_an_interval_from_the_end_has_at_most_one_instant_and_says_so() -> None:
         return rule.schedule(UUID(int=1)).next(datetime(2026, 1, 1, tzinfo=UTC))
 
     assert due(rule) is None
-    assert due(rule.counted(since, None)) == since + second
-    assert due(rule.counted(since, ended_at)) == since + second + ten
-    assert due(rule.counted(since - timedelta(days=99), None)) == rule.starting_at
+    assert due(rule.from_last_end(since, None)) == since + second
+    assert due(rule.from_last_end(since, ended_at)) == since + second + ten
+    assert due(rule.from_last_end(since - timedelta(days=99), None)) == rule.starting_at
     assert rule.words("UTC") == "10 minutes after the last run ended, first 2027-01-01T00:00:00Z"

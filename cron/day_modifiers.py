@@ -1,7 +1,7 @@
-"""The signs of days that depend on the shape of a month: `L`, `W` and `#`.
+"""The modifiers of days that depend on the shape of a month: `L`, `W` and `#`.
 
-croniter, cronsim and Quartz write them like this; weekdays keep cron's numbers. A sign is one item
-of a list, beside plain values.
+croniter, cronsim and Quartz write them like this; weekdays keep cron's numbers. A modifier is one
+item of a list, beside plain values.
 """
 
 import re
@@ -13,10 +13,12 @@ from cron.fields import DAY, WEEKDAY, Field, flags_of, number_of
 
 LAST = -1
 
-_SMALL_SIGN = re.compile(r"(?<![a-z])l|l(?![a-z])")
+_SMALL_L = re.compile(r"(?<![a-z])l|l(?![a-z])")
 
-_DAY_SIGN = re.compile(r"(?:l(?:-(\d{1,9}))?|(\d{1,9}))(w?)", re.ASCII)
-_WEEKDAY_SIGN = re.compile(r"([a-z]{3}|\d{1,9})(?:#(\d{1,9}|l)|l)|l([a-z]{3}|\d{1,9})", re.ASCII)
+_DAY_MODIFIER = re.compile(r"(?:l(?:-(\d{1,9}))?|(\d{1,9}))(w?)", re.ASCII)
+_WEEKDAY_MODIFIER = re.compile(
+    r"([a-z]{3}|\d{1,9})(?:#(\d{1,9}|l)|l)|l([a-z]{3}|\d{1,9})", re.ASCII
+)
 
 
 class DayOfMonth(NamedTuple):
@@ -52,32 +54,32 @@ class NthWeekday(NamedTuple):
         return day if day <= length else None
 
 
-Sign = DayOfMonth | NthWeekday
+DayModifier = DayOfMonth | NthWeekday
 
 
 class Parted(NamedTuple):
-    """A field of days: the flags of its plain items, and its signs."""
+    """A field of days: the flags of its plain items, and its modifiers."""
 
     flags: bytes
-    signs: tuple[Sign, ...]
+    modifiers: tuple[DayModifier, ...]
 
 
 @lru_cache(maxsize=1024)
 def parted(field: Field, text: str) -> Parted:
-    """Return the plain items of a field, and its signs; raises InvalidRule."""
-    plain, signs = [], []
+    """Return the plain items of a field, and its modifiers; raises InvalidRule."""
+    plain, modifiers = [], []
     for item in text.lower().split(","):
-        sign = sign_of(field, item)
-        if sign is None:
+        modifier = modifier_of(field, item)
+        if modifier is None:
             plain.append(item)
         else:
-            signs.append(sign)
+            modifiers.append(modifier)
     flags = flags_of(field, ",".join(plain)) if plain else bytes(field.high + 1)
-    return Parted(flags, tuple(dict.fromkeys(signs)))
+    return Parted(flags, tuple(dict.fromkeys(modifiers)))
 
 
-def signs_in(rule: str) -> list[str]:
-    """Return the items of a rule that are signs, as written; none for what is no rule."""
+def modifiers_in(rule: str) -> list[str]:
+    """Return the items of a rule that are modifiers, as written; none for what is no rule."""
     fields = rule.split(" ")
     if len(fields) != 5:
         return []
@@ -86,27 +88,27 @@ def signs_in(rule: str) -> list[str]:
         item
         for field, text in of_days
         for item in text.split(",")
-        if sign_of(field, item) is not None
+        if modifier_of(field, item) is not None
     ]
 
 
-def sign_of(field: Field, item: str) -> Sign | None:
-    """Return the sign that an item writes, None for a plain item; raises InvalidRule."""
+def modifier_of(field: Field, item: str) -> DayModifier | None:
+    """Return the modifier that an item writes, None for a plain item; raises InvalidRule."""
     if field is DAY:
-        return _day_sign(item.lower())
-    return _weekday_sign(item.lower()) if field is WEEKDAY else None
+        return _day_modifier(item.lower())
+    return _weekday_modifier(item.lower()) if field is WEEKDAY else None
 
 
 def with_capitals(field: Field, text: str) -> str:
-    """Return a field in lower case with its signs as capitals: a small L looks like a one."""
+    """Return a field in lower case with its modifiers as capitals: a small L looks like a one."""
     if field is DAY:
         items = text.split(",")
-        return ",".join(one.upper() if _DAY_SIGN.fullmatch(one) else one for one in items)
-    return _SMALL_SIGN.sub("L", text) if field is WEEKDAY else text
+        return ",".join(one.upper() if _DAY_MODIFIER.fullmatch(one) else one for one in items)
+    return _SMALL_L.sub("L", text) if field is WEEKDAY else text
 
 
-def _day_sign(item: str) -> DayOfMonth | None:
-    found = _DAY_SIGN.fullmatch(item)
+def _day_modifier(item: str) -> DayOfMonth | None:
+    found = _DAY_MODIFIER.fullmatch(item)
     if found is None or item.isdigit():
         return None
     back, number, nearest = found.groups()
@@ -118,8 +120,8 @@ def _day_sign(item: str) -> DayOfMonth | None:
     return DayOfMonth(int(back or 0), is_from_last=True, is_nearest=bool(nearest))
 
 
-def _weekday_sign(item: str) -> NthWeekday | None:
-    found = _WEEKDAY_SIGN.fullmatch(item)
+def _weekday_modifier(item: str) -> NthWeekday | None:
+    found = _WEEKDAY_MODIFIER.fullmatch(item)
     if found is None:
         return None
     named, nth, last = found.groups()
