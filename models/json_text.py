@@ -14,6 +14,7 @@ LONGEST_DOCUMENT = 256 * 1024
 DEEPEST = 32
 TOO_DEEP = f"is nested too deeply; write at most {DEEPEST} levels"
 LARGEST_NUMBER = 2**63 - 1
+BAD_CHARACTER = "holds a character that cannot be stored; remove it"
 TOO_LARGE = "is too large a number; write it as a text"
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _LAST_COMMA = re.compile(r",\s*[\]}]")
@@ -44,8 +45,8 @@ class InvalidJson(InvalidDocument, ValueError):
 def read_json(text: str | bytes, *, longest: int | None = LONGEST_DOCUMENT) -> object:
     """Return the value of the JSON `text`; raises InvalidJson.
 
-    Also refused: duplicate keys, what `unstorable` names, and more than `longest` bytes (None: any
-    size).
+    Also refused: duplicate keys, what `unstorable` names except characters, which a result may
+    hold, and more than `longest` bytes (None: any size).
     """
     written = _decoded(text, longest)
     try:
@@ -54,7 +55,8 @@ def read_json(text: str | bytes, *, longest: int | None = LONGEST_DOCUMENT) -> o
         raise _not_json(written, error) from None
     except RecursionError:
         raise _refused(ROOT, None, TOO_DEEP) from None
-    if problems := unstorable(value):
+    problems = [one for one in unstorable(value) if not one.remedy.endswith(BAD_CHARACTER)]
+    if problems:
         raise InvalidJson(problems)
     return value
 
@@ -114,7 +116,7 @@ def _unstorable_key(key: object, loc: tuple[int | str, ...]) -> Iterator[Problem
 def _unstorable_scalar(value: object) -> str | None:
     if isinstance(value, str):
         bad = _UNSTORABLE.search(value)
-        return "holds a character that cannot be stored; remove it" if bad else None
+        return BAD_CHARACTER if bad else None
     if isinstance(value, float):
         return None if math.isfinite(value) else "write a finite number"
     if isinstance(value, int) and not isinstance(value, bool):
