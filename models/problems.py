@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from difflib import get_close_matches
 from functools import cache
-from itertools import islice
+from itertools import islice, product
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, InitErrorDetails
@@ -108,14 +108,14 @@ def no_parameters(model: type[BaseModel], value: object) -> str:
         return "write true or false"
     needed = [name for name, field in fields.items() if field.is_required()]
     flags = "false" if needed else "true, false"
-    name = (needed or [*fields])[0]
-    example = EXAMPLES.get(name, f'"{name}": …')
-    for given in (value, [value]):
+    beginning = f"write {flags} or an object with parameters: "
+    for name, given in product(fields, (value, [value]) if isinstance(value, str | list) else ()):
         with suppress(ValidationError):
             model.model_validate({name: given})
-            example = json.dumps({name: given})[1:-1]
-            break
-    return f"write {flags} or an object with parameters: {{{example}}}"
+            return beginning + json.dumps({name: given})
+    name = (needed or [*fields])[0]
+    example = EXAMPLES.get(name, f'"{name}": …')
+    return f"{beginning}{{{example}}}"
 
 
 def line_error(loc: tuple[int | str, ...], value: object, remedy: str) -> InitErrorDetails:
