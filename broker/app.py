@@ -21,14 +21,14 @@ from broker.errors import (
     why_not_taken,
 )
 from broker.in_use import use
-from broker.kept import Kept
+from broker.message_templates import MessageTemplate, RedisChannel, push, template_of
 from broker.names import (
     CONTROL_EXCHANGE,
     EVENT_EXCHANGE,
     ORIGIN,
     QUICK,
 )
-from broker.stencils import RedisChannel, Stencil, push, stencil_of
+from broker.thread_connection import ThreadConnection
 from models.carriers import OURS
 from models.store.operations.reserve import Message
 from runtime.clock import monotonic
@@ -164,7 +164,7 @@ def _flush(chunk: Sequence[Message]) -> dict[str, Exception]:
     sender, errors = _sender(), {}
     channel = sender.producer.channel
     if isinstance(channel, RedisChannel):
-        found = push(channel, [(sender.stencil(message), message) for message in chunk])
+        found = push(channel, [(sender.template(message), message) for message in chunk])
     else:
         found = _flush_each(chunk)
     for queue, error in found:
@@ -234,7 +234,7 @@ class _Sender:
         self.producer: Any = app.amqp.Producer(self.connection, auto_declare=False)
         self.used_at = monotonic()
         self.declared: set[str] = set()
-        self.stencils: dict[tuple[str, str], Stencil] = {}
+        self.templates: dict[tuple[str, str], MessageTemplate] = {}
 
     def declare(self, queue: str) -> None:
         """Declare a queue that is new to it: RabbitMQ drops a message without a queue."""
@@ -242,11 +242,11 @@ class _Sender:
             app.amqp.queues[queue].bind(self.producer.channel).declare()
             self.declared.add(queue)
 
-    def stencil(self, message: Message) -> Stencil:
+    def template(self, message: Message) -> MessageTemplate:
         its = (message.task, message.queue)
-        if its not in self.stencils:
-            self.stencils[its] = stencil_of(self.producer, *its, publish_one)
-        return self.stencils[its]
+        if its not in self.templates:
+            self.templates[its] = template_of(self.producer, *its, publish_one)
+        return self.templates[its]
 
     def has_closed(self) -> bool:
         """Return whether the connection was closed while it was idle.
@@ -268,7 +268,7 @@ class _Sender:
         return False
 
 
-kept: Kept[_Sender] = Kept()
+kept: ThreadConnection[_Sender] = ThreadConnection()
 
 
 def kept_producer() -> Any:

@@ -1,5 +1,9 @@
-"""Reject the messages that Minutebook's workers cannot handle: none of them ends a worker."""
+"""Reject the messages that Minutebook's workers cannot handle: none of them ends a worker.
 
+A lost connection is logged calmly: no operation is lost.
+"""
+
+import logging
 from collections.abc import Callable
 from functools import partial
 from queue import Empty
@@ -20,6 +24,10 @@ NO_MESSAGE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 # With the two seconds that a try may take, tries begin at most five seconds apart.
 LONGEST_PAUSE_S = 3
+
+# What Celery logs at a lost connection.
+UNACKNOWLEDGED = "Couldn't ack"
+ADVICE = "CPendingDeprecationWarning"
 
 
 class RejectingConsumer(Consumer):
@@ -112,3 +120,28 @@ def _start_unread(self: Any, consumer: Any) -> None:
 
 def _unread(*_: object) -> None:
     """Forget a broadcast: its queue needs no acknowledgement."""
+
+
+def log_lost_connections_calmly() -> None:
+    """Replace what Celery logs at each lost connection, in this process.
+
+    Celery's text advises a setting that would cut off running operations. For each of them that
+    ends later, Celery logs a critical error with a traceback.
+    """
+    logging.getLogger("py.warnings").addFilter(_is_no_advice)
+    logging.getLogger("celery.worker.request").addFilter(_replace_unacknowledged)
+
+
+def _is_no_advice(record: logging.LogRecord) -> bool:
+    return ADVICE not in record.getMessage()
+
+
+def _replace_unacknowledged(record: logging.LogRecord) -> bool:
+    """Whether Celery's record is to be logged."""
+    if not str(record.msg).startswith(UNACKNOWLEDGED):
+        return True
+    logger.info(
+        "message_not_acknowledged",
+        "a connection broke before its message was acknowledged: the broker repeats it",
+    )
+    return False

@@ -1,27 +1,30 @@
 """Check that the broker delivers a message, and count the messages in its queues."""
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from celery import Celery
 from kombu import Connection, Consumer, Exchange, Producer, Queue
 from redis.exceptions import ResponseError
 
-from broker.app import celery_connection, configure, sending_connection, transport_options
+from broker.app import (
+    AMQP,
+    celery_connection,
+    configure,
+    declare_anew,
+    kept,
+    kept_producer,
+    sending_connection,
+)
 from broker.celery_rules import Application
-from broker.depths import depth
-from broker.errors import BROKER_ERRORS, FORBIDDEN, unavailable
-from broker.stencils import RedisChannel
+from broker.errors import BROKER_ERRORS, FORBIDDEN, Blame, blame_of, unavailable
+from broker.message_templates import RedisChannel
 from models.carriers import OURS
 from runtime.config import Settings
-from runtime.urls import split_sentinel
 
 WAIT_S = 3
-# How many seconds the workers of other applications have to answer.
-ANSWERS_S = 1.0
 # These policies remove any key. The others remove only keys that expire, and messages never do.
 EVICTS_ANY_KEY = "allkeys"
 
@@ -30,12 +33,11 @@ EVICTS_ANY_KEY = "allkeys"
 class Probed:
     """How many messages wait in each of our queues.
 
-    `foreign_workers` are another application's workers that consume our queues. `evicts` is the
-    policy by which Redis would remove messages when its memory is full; None if it would not.
+    `evicts` is the policy by which Redis would remove messages when its memory is full; None if it
+    would not.
     """
 
     depths: dict[str, int]
-    foreign_workers: tuple[str, ...]
     evicts: str | None
 
 
@@ -46,9 +48,8 @@ def probe(settings: Settings, queues: Collection[str]) -> Probed:
     """
     configure(settings)
     with _connected(sending_connection()) as connection:
-        depths = {queue: (depth(connection, OURS.listed(queue)) or 0) for queue in queues}
-        foreign = _foreign_workers(settings.effective_broker_url)
-        return Probed(depths, foreign, _eviction(connection))
+        found = {queue: (depth(connection, OURS.listed(queue)) or 0) for queue in queues}
+        return Probed(found, _eviction(connection))
 
 
 def probe_celery_broker(application: Application) -> None:
@@ -86,26 +87,47 @@ def _eviction(connection: Connection) -> str | None:
     return policy if memory.get("maxmemory") and policy.startswith(EVICTS_ANY_KEY) else None
 
 
-def _foreign_workers(url: str) -> tuple[str, ...]:
-    """Return the workers with Celery's default control exchange that consume our queues.
+def depths(queues: Collection[str]) -> Mapping[str, int]:
+    """Return how many messages wait in each of our queues; raises BrokerUnavailable.
 
-    Return none if our account may not use that exchange.
+    A missing queue has none, and is declared anew by the next message. What our account may not
+    ask is left out. Reopens a connection that broke since the last look.
     """
-    plain, _ = split_sentinel(url)
-    with Celery("minutebook.doctor", broker=plain, set_as_current=False) as inspector:
-        inspector.conf.broker_transport_options = transport_options(url)
-        asked = inspector.control.inspect(timeout=ANSWERS_S)
+    try:
+        return kept.ask(lambda: _depths(queues))
+    except BROKER_ERRORS as error:
+        raise unavailable(error) from error
+
+
+def _depths(queues: Collection[str]) -> Mapping[str, int]:
+    connection = kept_producer().connection
+    found: dict[str, int] = {}
+    for queue in queues:
         try:
-            found: dict[str, Any] = asked.active_queues() or {}
+            count = depth(connection, OURS.listed(queue))
         except FORBIDDEN:
-            return ()
-    return tuple(
-        sorted(
-            name
-            for name, queues in found.items()
-            if any(queue["name"].startswith(OURS.prefix) for queue in queues)
-        )
-    )
+            continue
+        if count is None:
+            declare_anew(OURS.listed(queue))
+        found[queue] = count or 0
+    return found
+
+
+def depth(connection: Connection, name: str) -> int | None:
+    """Return how many messages a queue holds, None if it is none; raises BROKER_ERRORS.
+
+    Lists of priorities count; what a worker has taken counts where the broker tells.
+    """
+    # Asking RabbitMQ for a missing queue closes the channel.
+    is_amqp = connection.transport_cls in AMQP
+    with connection.channel() if is_amqp else nullcontext(connection.default_channel) as channel:
+        try:
+            declared: Any = Queue(name, channel=channel).queue_declare(passive=True)
+            return int(declared.message_count)
+        except BROKER_ERRORS as error:
+            if isinstance(error, FORBIDDEN) or blame_of(error) is Blame.BROKER:
+                raise
+            return None
 
 
 def _there_and_back(connection: Connection) -> None:

@@ -110,7 +110,7 @@ def _send_to_ours(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
 
 def _hand_over(application: Application, engine: sa.Engine, messages: Sequence[Message]) -> Sent:
     """Send tasks of a Celery application one by one: accepted, refused or in doubt."""
-    from broker.handing import hand_over
+    from broker.external_publish import hand_over
 
     return hand_over(engine, messages, application)
 

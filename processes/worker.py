@@ -22,8 +22,11 @@ from celery import signals
 from celery.exceptions import SecurityWarning
 
 from broker.app import configure, disconnect
-from broker.consumer import survive_broken_items, take_broadcasts_unread
-from broker.lost_connections import log_lost_connections_calmly
+from broker.consumer import (
+    log_lost_connections_calmly,
+    survive_broken_items,
+    take_broadcasts_unread,
+)
 from broker.names import DEFAULT, HEAVY, parse_queues
 from models.carriers import OURS
 from models.errors import SchedulerError

@@ -5,8 +5,8 @@ from functools import partial
 
 import sqlalchemy as sa
 
-from broker.depths import depths
 from broker.names import QUICK
+from broker.probe import depths
 from models.carriers import OURS
 from models.store.operations import reserve
 from models.store.operations.reserve import Queued

@@ -1,6 +1,6 @@
 """An application has the same broker: neither takes, discards or stops anything of the other."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import product
 from typing import Any
@@ -11,11 +11,9 @@ from kombu import Connection, Exchange, Producer, Queue
 from pydantic import SecretStr
 
 from broker.app import configure
-from broker.probe import probe
 from models.carriers import EXECUTE_QUICK
 from runtime.config import Settings
 from tests.acceptance.installation import Installation
-from tests.acceptance.processes import python, until
 from tests.servers import Broker
 
 # As an application may call its own; RabbitMQ refuses another declaration of a queue.
@@ -189,17 +187,3 @@ def test_no_broken_broadcast_disturbs_a_worker(
     assert installation.becomes(id, "success")["attempt"] == 1
     assert worker.is_alive
     assert worker.text().count("is ready for") == 1
-
-
-def test_a_worker_of_the_application_on_a_queue_of_ours_is_named(
-    installation: Installation, application: Application
-) -> None:
-    command = ("-m", "celery", "-b", application.url, "worker", "-Q", "minutebook.quick")
-    worker = installation.processes.start("other", python(*command, "-c", "1", "-l", "INFO"))
-    worker.said("ready.")
-
-    def foreign() -> Sequence[str]:
-        return probe(installation.settings, ("quick",)).foreign_workers
-
-    # A probe waits a second for answers; a busy machine may need longer.
-    until(lambda: any(one.startswith("celery@") for one in foreign()), "the other worker is seen")

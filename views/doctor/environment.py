@@ -12,7 +12,6 @@ import sqlalchemy as sa
 from broker import probe
 from broker.names import DEFAULT, HEAVY, QUICK
 from minutebook.steps import registered_steps
-from models.carriers import OURS
 from models.errors import BrokerUnavailable
 from models.store import workers
 from models.store.operations import reserve
@@ -117,7 +116,6 @@ def _check_broker(settings: Settings) -> Iterator[Checked]:
             remedy = "run `minutebook up`, or set SCHED_BROKER_URL"
         yield fault("broker", str(error), remedy)
         return
-    yield from _foreign(found)
     if found.evicts is not None:
         text = f"Redis removes messages when its memory is full (maxmemory-policy {found.evicts})"
         yield warning("broker", text, "set maxmemory-policy noeviction; it then refuses new ones")
@@ -148,13 +146,6 @@ def _queued(settings: Settings) -> tuple[Sequence[reserve.Queued], frozenset[str
         return (), frozenset()
     finally:
         engine.dispose()
-
-
-def _foreign(found: probe.Probed) -> Iterator[Checked]:
-    """Yield the workers of another application on our queues."""
-    for worker in found.foreign_workers:
-        text = f"worker {worker} of an application listens to a queue of ours ({OURS.prefix}…)"
-        yield fault("broker", text, "let it listen to queues of its own: it discards our tasks")
 
 
 def _check_mail(settings: Settings) -> Iterator[Checked]:

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from broker.app import configure
 from broker.celery_rules import Application, application_of
 from broker.errors import NoQueue
-from broker.handing import _kept_for, _link
+from broker.external_publish import _kept_for, _link
 from broker.in_use import settings_in_use
 from models.sql import database_now
 from models.store import tenants

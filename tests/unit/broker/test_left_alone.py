@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.left_alone import left_alone_s
+from broker.external_publish import left_alone_s
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ L = TypeVar("L", bound=Link)
 T = TypeVar("T")
 
 
-class Kept(threading.local, Generic[L]):
+class ThreadConnection(threading.local, Generic[L]):
     """A thread's connection, for kombu's channels are not thread-safe."""
 
     _pid: int | None = None

@@ -1,4 +1,4 @@
-"""Messages written by a stencil are those that kombu would have pushed."""
+"""Messages written by a template are those that kombu would have pushed."""
 
 import json
 from typing import Any

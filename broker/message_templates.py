@@ -29,7 +29,7 @@ Publish = Callable[[Any, Message], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Stencil:
+class MessageTemplate:
     """The text of a message and of its body, with places for what differs."""
 
     key: str
@@ -62,15 +62,17 @@ class _Catching:
         self.caught = (key, text)
 
 
-def stencil_of(producer: Any, task: str, queue: str, publish: Publish) -> Stencil:
-    """Return the stencil of a task's messages to a queue, from one that kombu makes."""
+def template_of(producer: Any, task: str, queue: str, publish: Publish) -> MessageTemplate:
+    """Return the template of a task's messages to a queue, from one that kombu makes."""
     catching = _Catching(producer.channel)
     publish(type(producer)(catching, auto_declare=False), Message(_ID, _ATTEMPT, task, queue))
     key, text = catching.caught
     made = json.loads(text)
     tag, body = made["properties"]["delivery_tag"], made["body"]
     plain = b64decode(body).decode()
-    return Stencil(key, _with_places(text, {body: "body", tag: "tag"}), _with_places(plain, {}))
+    return MessageTemplate(
+        key, _with_places(text, {body: "body", tag: "tag"}), _with_places(plain, {})
+    )
 
 
 def _with_places(text: str, places: dict[str, str]) -> str:
@@ -80,17 +82,17 @@ def _with_places(text: str, places: dict[str, str]) -> str:
     return text
 
 
-def push(channel: Any, messages: Sequence[tuple[Stencil, Message]]) -> Errors:
+def push(channel: Any, messages: Sequence[tuple[MessageTemplate, Message]]) -> Errors:
     """Push messages in one round trip, in their order within each queue.
 
     Return the queues that took none of theirs, each with the error.
     """
     texts: dict[str, list[str]] = {}
-    queue_of = {stencil.key: message.queue for stencil, message in messages}
+    queue_of = {template.key: message.queue for template, message in messages}
     # Random once: asking the system for each message takes as long as writing it.
     begin = token_hex(12)
-    for number, (stencil, message) in enumerate(messages):
-        texts.setdefault(stencil.key, []).append(stencil.of(message, f"{begin}{number:08x}"))
+    for number, (template, message) in enumerate(messages):
+        texts.setdefault(template.key, []).append(template.of(message, f"{begin}{number:08x}"))
     # The driver does not retry a pipeline, which would take longer than the time limits.
     with channel.conn_or_acquire() as client, client.pipeline(transaction=False) as pipeline:
         for key, its in texts.items():

@@ -5,7 +5,7 @@ import logging
 import pytest
 from kombu.message import Message
 
-from broker.lost_connections import log_lost_connections_calmly
+from broker.consumer import log_lost_connections_calmly
 
 
 class Broken:

@@ -22,10 +22,9 @@ from broker.errors import (
     why_not_taken,
 )
 from broker.in_use import settings_in_use
-from broker.kept import Kept
-from broker.left_alone import is_left_alone, leave_alone
 from broker.names import ORIGIN
 from broker.sending import Sent
+from broker.thread_connection import ThreadConnection
 from minutebook.error_text import text_of
 from minutebook.followed import HEADER
 from models.sql import parts_of
@@ -48,6 +47,11 @@ NOTHING_TAKEN = (
 )  # fmt: skip
 # In bytes: what else stands in the frame of a message's headers in AMQP.
 BESIDE_HEADERS = 2_048
+# For how long a broker that failed is left alone. One that accepts connections and then says
+# nothing takes ten seconds each time, and all that the tick sends after it waits.
+SHORTEST_S, LONGEST_S = 5.0, 60.0
+# By the broker's URL, until when.
+_left_alone_until: dict[str, float] = {}
 
 
 @dataclass
@@ -91,7 +95,7 @@ def hand_over(engine: sa.Engine, messages: Sequence[Message], application: Appli
     """
     settings, count = settings_in_use(), 0
     is_shared = application.url == settings.effective_broker_url
-    if not is_shared and is_left_alone(application.url):
+    if not is_shared and monotonic() < _left_alone_until.get(application.url, 0.0):
         # A later tick sends them, once their reservation has expired.
         return Sent(0, "the broker of the Celery application was unavailable a moment ago")
     for chunk in parts_of(messages, AT_A_TIME):
@@ -103,9 +107,15 @@ def hand_over(engine: sa.Engine, messages: Sequence[Message], application: Appli
         count += len(outcome.accepted)
         if outcome.error is not None:
             _log(outcome, len(handed))
-            leave_alone(application.url, monotonic() - begun_at)
+            failed_at = monotonic()
+            _left_alone_until[application.url] = failed_at + left_alone_s(failed_at - begun_at)
             return Sent(count, outcome.error)
     return Sent(count)
+
+
+def left_alone_s(spent_s: float) -> float:
+    """Return for how long a broker is left alone that took so long to fail."""
+    return min(max(SHORTEST_S, 10 * spent_s), LONGEST_S)
 
 
 def _settle(engine: sa.Engine, outcome: Answers, settings: Settings) -> None:
@@ -260,15 +270,15 @@ class _Link:
 
 
 # One for each broker, with the options that name its lists.
-_kept: dict[tuple[str, str], Kept[_Link]] = {}
+_kept: dict[tuple[str, str], ThreadConnection[_Link]] = {}
 
 
 def _key(application: Application) -> tuple[str, str]:
     return application.url, str(application.options)
 
 
-def _kept_for(application: Application) -> Kept[_Link]:
-    return _kept.setdefault(_key(application), Kept())
+def _kept_for(application: Application) -> ThreadConnection[_Link]:
+    return _kept.setdefault(_key(application), ThreadConnection())
 
 
 def _link(application: Application) -> _Link:
