@@ -45,6 +45,8 @@ NOTHING_TAKEN = (
     ConnectionRefusedError, FileNotFoundError, gaierror,
     ResponseError, AuthenticationError, BusyLoadingError,
 )  # fmt: skip
+# Headers as beat and `send_task` write them: the task itself says whether its result is stored.
+AS_BEAT = {"celery_beat_task": True, "ignore_result": None}
 # In bytes: what else stands in the frame of a message's headers in AMQP.
 BESIDE_HEADERS = 2_048
 # For how long a broker that failed is left alone. One that accepts connections and then says
@@ -246,7 +248,7 @@ class _Link:
         made = app.amqp.as_task_v2(
             text, task.task, task.args, task.kwargs, origin=ORIGIN, expires=expires_s
         )
-        headers = {**task.headers, **made.headers, HEADER: one.header}
+        headers = {**task.headers, **made.headers, **AS_BEAT, HEADER: one.header}
         self._check(headers)
         self.producer.publish(
             made.body,

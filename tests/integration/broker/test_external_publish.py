@@ -107,7 +107,8 @@ def test_a_due_task_is_sent_under_its_operation_s_id_with_its_arguments(
     assert (message.headers["id"], message.headers["task"]) == (str(row["id"]), TASK)
     assert (message.args, message.kwargs) == ([1, {"a": None}], {"day": "today"})
     # Whether its result is kept is the task's own choice.
-    assert message.headers["ignore_result"] is False
+    assert message.headers["ignore_result"] is None
+    assert message.headers["celery_beat_task"] is True
     assert message.headers["minutebook"] == {
         "id": str(row["id"]),
         "attempt": 1,
