@@ -78,6 +78,15 @@ class Reporter:
         self._stop.set()
         self._outbox.send(b"")
         self._thread.join(STOP_S + ASK_S)
+        if not self._thread.is_alive():
+            self.close()
+
+    def close(self) -> None:
+        """Close what was opened; nothing is reported from now on."""
+        self._inbox.close()
+        self._outbox.close()
+        self.held.close()
+        self.server.close()
 
     def report(self, *requests: tuple[str, dict[str, Any]], within_s: float = REPEAT_S) -> None:
         """Let the thread send these requests, and repeat them."""
@@ -223,6 +232,12 @@ class Held:
         os.write(self._give, b"".join(struct.pack("=H", one) for one in range(self.PLACES)))
         self._parent = os.getpid()
         self._mine: tuple[int, int | None] = (0, None)
+
+    def close(self) -> None:
+        """Give the memory and the pipe back."""
+        self._memory.close()
+        os.close(self._free)
+        os.close(self._give)
 
     def note(self, lease: str, killed_at: float | None) -> None:
         """Note what this process holds, and when Celery kills it, by the machine's clock."""

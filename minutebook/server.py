@@ -93,6 +93,11 @@ class Server:
             self._free.append(connection)
         return self._read(answer.status, text)
 
+    def close(self) -> None:
+        """Close the connections that no request uses."""
+        while (one := self._kept()) is not None:
+            one.close()
+
     def _kept(self) -> http.client.HTTPConnection | None:
         if self._pid != os.getpid():
             # Those of the parent of a pool's process are the parent's.

@@ -11,7 +11,6 @@ from minutebook.followed import HEADER
 from minutebook.reporter import Reporter
 from minutebook.server import Server
 
-FOLLOWER = Follower(Reporter(Server("/nowhere/web.sock"), {}), None)
 ID = "1dd03b83-7b34-516e-8a7c-7ff8626a8a85"
 
 
@@ -29,6 +28,8 @@ def test_a_message_goes_back_under_its_id_with_a_delay(base: type[Any]) -> None:
     @app.task(base=base, shared=False, name="shop.close")
     def close(*_args: Any, **_kwargs: Any) -> None: ...
 
+    reporter = Reporter(Server("/nowhere/web.sock"), {})
+    follower = Follower(reporter, None)
     message = {"operation": ID, "attempt": 1}
     close.push_request(
         id=ID, args=["Paris"], kwargs={"till": 3}, retries=0, called_directly=False,
@@ -36,9 +37,10 @@ def test_a_message_goes_back_under_its_id_with_a_delay(base: type[Any]) -> None:
     )  # fmt: skip
     try:
         with pytest.raises(Ignore, match="cannot be taken now: the server is away"):
-            _put_back(close, message, FOLLOWER, "the server is away")
+            _put_back(close, message, follower, "the server is away")
     finally:
         close.pop_request()
+        reporter.close()
 
     with app.connection() as connection, connection.SimpleQueue("tills") as queue:
         sent = queue.get(timeout=5)

@@ -1,0 +1,171 @@
+"""A worker's way to the server: which one it is, and what it says of one that does not answer."""
+
+import http.server
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minutebook.server import NoServer, NotDone, Server, ServerAway, find_server
+
+Answer = tuple[int, Any]
+
+
+@contextmanager
+def asking(url: str) -> Iterator[Server]:
+    """Yield the server of a URL, which is closed afterwards."""
+    server = Server(url, "token")
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+@contextmanager
+def answering(answer: Callable[[str], Answer]) -> Iterator[str]:
+    """Serve HTTP with one answer to each request; yield its URL."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            status, body = answer(self.path)
+            text = b"" if body is None else json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+            self.close_connection = status == 200
+
+        def log_message(self, *_: Any) -> None: ...
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def problem(kind: str, detail: str = "why") -> dict[str, str]:
+    return {"type": f"urn:minutebook:problem:{kind}", "detail": detail}
+
+
+def test_arguments_come_before_the_environment_and_that_before_the_home_folder() -> None:
+    environ = {"MINUTEBOOK_URL": "https://its/x/", "MINUTEBOOK_TOKEN": "t", "SCHED_HOME": "/home"}
+
+    assert find_server("http://argument:1", None, None, environ).url == "http://argument:1"
+    assert find_server(None, None, None, environ).url == "https://its/x"
+    assert find_server(None, None, None, {"SCHED_HOME": "/home"}).url == "/home/web.sock"
+    assert find_server(None, None, "/other", {"SCHED_HOME": "/home"}).url == "/other/web.sock"
+    assert find_server(None, None, None, {}).url == str(Path(".minutebook/web.sock").absolute())
+
+
+@pytest.mark.parametrize(
+    ("environ", "text"),
+    [
+        ({"MINUTEBOOK_URL": "http://web:8265"}, "MINUTEBOOK_TOKEN is missing for http://web:8265"),
+        ({"MINUTEBOOK_URL": "web:8265"}, "is no URL of a server; write http://host:8265"),
+    ],
+)
+def test_a_server_that_is_named_wrongly_is_named_with_the_remedy(
+    environ: dict[str, str], text: str
+) -> None:
+    with pytest.raises(NoServer, match=text):
+        find_server(None, None, None, environ)
+
+
+def test_a_connection_that_the_server_closed_meanwhile_is_opened_again() -> None:
+    asked: list[str] = []
+
+    def answer(path: str) -> Answer:
+        asked.append(path)
+        return 200, {"number": len(asked)}
+
+    with answering(answer) as url, asking(f"{url}/below") as server:
+        found = [server.ask("/x", {}, 5)["number"] for _ in range(3)]
+
+    assert (found, asked[0]) == ([1, 2, 3], "/below/x")
+
+
+@pytest.mark.parametrize("kind", ["not-taken", "not-ready", "lease-lost", "not-found"])
+def test_a_refusal_has_its_kind(kind: str) -> None:
+    status = 404 if kind == "not-found" else 409
+    with (
+        answering(lambda _: (status, problem(kind))) as url,
+        asking(url) as server,
+        pytest.raises(NotDone, match="why") as refused,
+    ):
+        server.ask("/x", {}, 5)
+
+    assert refused.value.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "is_in_doubt", "advice"),
+    [
+        pytest.param(503, "stopping", False, "why", id="stopping"),
+        pytest.param(503, "database-unavailable", True, "why", id="database_away"),
+        pytest.param(500, "internal", True, "why", id="it_failed"),
+        pytest.param(401, "unauthorized", False, "minutebook token create --role worker", id="401"),
+        pytest.param(403, "forbidden", False, "why", id="403"),
+    ],
+)
+def test_a_server_that_cannot_now_may_have_done_it_or_not(
+    status: int, kind: str, is_in_doubt: bool, advice: str
+) -> None:
+    with (
+        answering(lambda _: (status, problem(kind))) as url,
+        asking(url) as server,
+        pytest.raises(ServerAway, match=advice) as away,
+    ):
+        server.ask("/x", {}, 5)
+
+    assert away.value.is_in_doubt is is_in_doubt
+
+
+def test_what_is_no_server_of_ours_is_said() -> None:
+    with (
+        answering(lambda _: (404, None)) as url,
+        asking(url) as server,
+        pytest.raises(ServerAway, match="answers 404"),
+    ):
+        server.ask("/x", {}, 5)
+
+
+def test_a_server_that_is_silent_is_in_doubt_and_one_that_refuses_is_not() -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        with pytest.raises(ServerAway, match="check MINUTEBOOK_URL") as away:
+            Server(f"http://127.0.0.1:{silent.getsockname()[1]}", "token").ask("/x", {}, 0.2)
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+    with pytest.raises(ServerAway, match="whether `minutebook web` runs there") as refused:
+        Server(url, "token").ask("/x", {}, 5)
+
+    assert (away.value.is_in_doubt, refused.value.is_in_doubt) == (True, False)
+
+
+def test_a_socket_that_is_not_there_or_in_a_long_folder_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / ("long" * 30)
+    folder.mkdir()
+
+    for path in (tmp_path, folder):
+        with pytest.raises(ServerAway, match="start `minutebook up` here, or set MINUTEBOOK_URL"):
+            Server(str(path / "web.sock")).ask("/x", {}, 5)
+
+
+def test_a_certificate_that_is_not_trusted_names_the_variable() -> None:
+    advice = Server("https://web:8265", "token")._advice(ssl.SSLCertVerificationError("self"))
+
+    assert "set SSL_CERT_FILE to the certificate of its authority" in advice
