@@ -1,8 +1,8 @@
-"""Measure what a followed Celery task costs: the CPU of worker and agent, and tasks per second.
+"""Measure what a followed Celery task costs: the CPU of worker and server, and tasks per second.
 
 The same application runs the same task without `minutebook.follow`, in the same round. The CPU is
-that of all processes of the installation but the database and the broker: the worker, its pool and
-the agent, from the first message to the last end. Two workers run two tasks each.
+that of all processes of the installation but the database and the broker: the workers, their pools
+and `minutebook web`, from the first message to the last end. Two workers run two tasks each.
 """
 
 from collections.abc import Iterator
@@ -99,6 +99,11 @@ def _workers(stack: Stack, database: Database, *, is_followed: bool) -> Iterator
         SCHED_LOG_LEVEL="WARNING",
     )
     with ExitStack() as opened:
+        if is_followed:
+            log = database.settings.home / "web.log"
+            served = ["-P", "-m", "minutebook", "web", "--port", "0"]
+            opened.enter_context(process(served, environment, log))
+            until((database.settings.home / "web.sock").exists, "a server", log)
         for number in range(WORKERS):
             log = database.settings.home / f"worker{number}.log"
             options = ["--concurrency", str(SLOTS), "-n", f"w{number}@%h", "-l", "INFO"]
