@@ -22,7 +22,7 @@ from minutebook.error_text import signatures_of, text_of, traceback_of, value_of
 from minutebook.followed import HEADER, FollowedOperation, current_operation
 from minutebook.lease import CANCELLED, LOST, TIME_LIMIT, Interrupted
 from minutebook.reporter import NOT_READY, TIME_LIMIT_TEXT, Reporter, is_too_late
-from minutebook.server import NoServer, NotDone, Server, ServerAway, find_server
+from minutebook.server import NoServer, NotDone, NowhereServer, Server, ServerAway, find_server
 
 logger = logging.getLogger("minutebook.follow")
 
@@ -87,8 +87,7 @@ def _server(url: str | None, token: str | None, home: str | os.PathLike[str] | N
     try:
         return find_server(url, token, home)
     except NoServer as error:
-        logger.error("%s; until then Minutebook's tasks go back to their queue", error)
-        return Server("/nonexistent/web.sock")
+        return NowhereServer(str(error))
 
 
 def _described(app: Celery, worker: Any) -> dict[str, Any]:

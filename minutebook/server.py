@@ -141,6 +141,18 @@ class Server:
         return f"{text}; check {URL}, and whether `minutebook web` runs there"
 
 
+class NowhereServer(Server):
+    """No server: one is named in a way that cannot work."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__("no server")
+        self._why = why
+
+    def ask(self, *_given: Any, **_named: Any) -> dict[str, Any]:
+        """Raise ServerAway, with what is wrong and what to do."""
+        raise ServerAway(self._why)
+
+
 class _OverSocket(http.client.HTTPConnection):
     """A connection to a socket in a folder."""
 

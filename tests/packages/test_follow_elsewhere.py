@@ -126,6 +126,7 @@ def test_a_worker_that_finds_no_server_says_what_to_do(
 ) -> None:
     told = {**shop.settings, "PYTHONPATH": "", **by_url(shop), **says}
     command = [str(application.bin / "python"), "-m", "celery", "-A", "followed", "worker"]
+    command += ["-l", "INFO"]
     worker = shop.installation.processes.start("shop", command, told, folder=shop.folder)
 
     worker.said(advice)
