@@ -22,13 +22,16 @@ class TokenRequest(RequestBody):
     role: Role = Field(description="What the token may do.")
     expires: str | None = Field(None, description="Lifetime as ISO 8601, such as `P90D`.")
     name: str | None = Field(None, description="The person or program that it is for.")
+    tasks: tuple[str, ...] = Field(
+        (), description="Patterns of Celery tasks that a worker follows; it then takes no jobs."
+    )
 
 
 @answers(router, tokens.create, openapi_extra=reads_model(TokenRequest))
 def create_token(opened: Installation, body: Body) -> tokens.NewToken:
     """Create a token; only this answer holds its text."""
     wanted = value_of(body, TokenRequest)
-    return tokens.create(opened, wanted.role, wanted.expires, wanted.name)
+    return tokens.create(opened, wanted.role, wanted.expires, wanted.name, wanted.tasks)
 
 
 class ResumeRequest(RequestBody):
