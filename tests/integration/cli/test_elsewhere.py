@@ -36,7 +36,6 @@ ONLY_HERE = [
     ("down",),
     ("worker",),
     ("web",),
-    ("agent", "--socket", "x"),
     ("migrate",),
     ("simulate", "x.json"),
     ("status", "--check", "daemon"),

@@ -68,7 +68,6 @@ WITHOUT_VIEW = {
     "worker",
     "web",
     "action edit",
-    "agent",
     "app data",
     "operation watch",
 }
