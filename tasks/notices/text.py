@@ -9,7 +9,7 @@ from tasks.outgoing.mail.message import Content
 
 # The keys of a notice that are no text of their own.
 _LEFT_OUT = frozenset({"kind", "action_uid", "test", "event"})
-_HEADINGS = {NoticeKind.FINDING_BEGAN: "ALERT: ", NoticeKind.FINDING_ENDED: "over: "}
+_HEADINGS = {NoticeKind.FINDING_BEGAN: "ALERT: ", NoticeKind.FINDING_ENDED: "RESOLVED: "}
 
 
 def content_of(told: Mapping[str, Any]) -> Content:

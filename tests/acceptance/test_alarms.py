@@ -31,7 +31,7 @@ def told(installation: Installation, count: int) -> list[str]:
 def ticking(installation: Installation) -> Process:
     """Start a daemon; it has ticked on return."""
     before = len(installation.ticks())
-    daemon = installation.daemon()
+    daemon = installation.daemon(TOLD)
     until(lambda: len(installation.ticks()) > before, "the daemon ticks")
     return daemon
 
@@ -49,8 +49,8 @@ def test_a_killed_daemon_is_told_once_by_one_of_two_web_processes_and_its_return
     ticking(installation)
     both = told(installation, 2)
 
-    assert broken.startswith("[minutebook] BROKEN: no daemon ticks: the last tick was by ")
-    assert both == [broken, broken.replace("BROKEN", "mended")]
+    assert broken.startswith("[minutebook] ALERT: no daemon ticks: the last tick was by ")
+    assert both == [broken, broken.replace("ALERT", "RESOLVED")]
 
 
 def test_without_a_web_process_a_worker_tells(installation: Installation) -> None:
@@ -73,5 +73,5 @@ def test_a_frozen_broker_is_told_once_and_when_it_is_back(installation: Installa
 
     both = told(installation, 2)
 
-    assert first[0].startswith("[minutebook] BROKEN: the broker does not answer")
-    assert both[1].startswith("[minutebook] mended: the broker does not answer")
+    assert first[0].startswith("[minutebook] ALERT: the broker does not answer")
+    assert both[1].startswith("[minutebook] RESOLVED: the broker does not answer")

@@ -52,7 +52,7 @@ def test_a_clock_that_was_an_hour_ahead_is_set_right_and_what_it_missed_is_withd
 
     right = set_clock(installation, clock, timedelta())
 
-    daemon.said("the clock went back by")
+    daemon.said("the clock was ahead by")
     assert installation.watermark(action) <= right + MINUTE
     later = [row for row in installation.rows(action.uid) if row["occurrence_at"] > right + MINUTE]
     assert sent in {row["id"] for row in later}

@@ -133,7 +133,7 @@ def test_a_queue_without_a_worker_is_told_by_mail_and_again_when_one_is_there(
     until(lambda: len(list(mails.glob("*.eml"))) == 2, "a mail that it ran again")
 
     (second,) = set(mails.glob("*.eml")) - {first}
-    assert "[minutebook] over: month end: overdue" in second.read_text()
+    assert "[minutebook] RESOLVED: month end: overdue" in second.read_text()
     assert daemon.is_alive
 
 
