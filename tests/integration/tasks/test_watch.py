@@ -70,7 +70,7 @@ def test_of_many_watchers_one_tells_and_one_tells_the_end(
         look_together(watchers)
 
     assert broken == ["[minutebook] ALERT: no daemon ticks: the last tick was by one:1"]
-    assert subjects(server) == [*broken, broken[0].replace("ALERT", "over")]
+    assert subjects(server) == [*broken, broken[0].replace("ALERT", "RESOLVED")]
 
 
 def test_a_new_process_does_not_tell_again(
