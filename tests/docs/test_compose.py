@@ -18,9 +18,11 @@ from processes.up import STOP_MARGIN_S
 from runtime.config import load_settings, setting_paths
 from runtime.sections.variables import variable_of
 from tests.docs.command_lines import parse_minutebook
+from tests.docs.pages import text_of
 
 ROOT = Path(__file__).parents[2]
 FILE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+FOLLOW = text_of("how-to/move-from-celery-beat/follow")
 SCHEMA = json.loads((ROOT / "tests/docs/compose-spec.json").read_text(encoding="utf-8"))
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 SERVICES: dict[str, dict[str, Any]] = FILE["services"]
@@ -45,6 +47,17 @@ def test_the_file_follows_the_compose_specification() -> None:
 
     errors = [error.message for error in Draft202012Validator(SCHEMA).iter_errors(FILE)]
     assert errors == []
+
+
+def test_the_page_s_worker_of_an_application_follows_the_specification_and_is_confined() -> None:
+    (text,) = re.findall(r"^```yaml\n(.*?)^```", FOLLOW, re.M | re.S)
+    found = yaml.safe_load(text)
+    service = found["services"]["shop-worker"]
+
+    assert [error.message for error in Draft202012Validator(SCHEMA).iter_errors(found)] == []
+    assert service["environment"]["MINUTEBOOK_URL"] == "http://web:8265"
+    assert "web" in FILE["services"]
+    assert (service["read_only"], service["user"], "volumes" in service) == (True, "10001", False)
 
 
 def test_two_daemons_and_a_worker_for_each_queue_are_there() -> None:
