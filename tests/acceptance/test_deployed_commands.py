@@ -27,7 +27,6 @@ CHECKS = {
     for command in COMMANDS
 }
 PATHS = sorted({path for one in everything() for path in one.paths})
-AGENT_FOLDER = "/run/minutebook"
 MIGRATE = ("minutebook", "migrate")
 NOBODY = 65534
 
@@ -54,7 +53,7 @@ def account() -> tuple[list[str], int]:
 def host(postgresql: PostgreSQL, own_broker: Broker) -> Iterator[tuple[Processes, Path]]:
     """A folder with secrets, and processes whose own folder is read-only."""
     folder = temporary_folder()
-    for name in ("home", "tmp", "agent", "logs", "read-only"):
+    for name in ("home", "tmp", "logs", "read-only"):
         (folder / name).mkdir()
     postgresql.execute("CREATE DATABASE deployed")
     urls = {
@@ -64,7 +63,7 @@ def host(postgresql: PostgreSQL, own_broker: Broker) -> Iterator[tuple[Processes
     }
     for name, url in urls.items():
         (folder / f"{name}_url").write_text(url + "\n")
-    for name in ("home", "tmp", "agent"):
+    for name in ("home", "tmp"):
         os.chown(folder / name, account()[1], -1)
     (folder / "read-only").chmod(0o555)
     processes = Processes(folder / "logs", {
@@ -95,8 +94,7 @@ def test_every_command_runs_without_rights_and_its_health_check_passes(
     before, _ = account()
 
     def ready(one: Deployed) -> tuple[list[str], dict[str, str], Path]:
-        command = [part.replace(AGENT_FOLDER, str(folder / "agent")) for part in one.command]
-        return [*before, *command], one.settings(folder), folder / "read-only"
+        return [*before, *one.command], one.settings(folder), folder / "read-only"
 
     done = processes.run(*ready(COMMANDS[MIGRATE]))
     assert done.returncode == 0, done.stderr
@@ -116,7 +114,7 @@ def test_every_command_runs_without_rights_and_its_health_check_passes(
     url = f"http://127.0.0.1:{processes.environment['SCHED_WEB_PORT']}"
     for path in PATHS:
         until(partial(is_answered, url + path), f"204 of {path}")
-    until((folder / "agent/agent.sock").exists, "the agent listens")
+    until((folder / "home/web.sock").exists, "workers of this account may follow")
     for process in started:
         process.send(signal.SIGTERM)
     assert [(one.name, one.ended()) for one in started] == [(one.name, 0) for one in started]

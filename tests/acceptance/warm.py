@@ -1,7 +1,7 @@
 """Processes of ours without their second of imports: forked by one that has them loaded.
 
 A process of its own all the same: a child of the test, in a session of its own, with its own
-environment, folder and end. What it leaves out is the start of Python, which the agents, the
+environment, folder and end. What it leaves out is the start of Python, which the
 workers of other applications and, where a test looks for them, the children of `minutebook up` go
 through in full.
 """

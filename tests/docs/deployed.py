@@ -73,8 +73,8 @@ def pods() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def containers(pod: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the containers of a pod, its sidecars included."""
-    return [*pod.get("initContainers", ()), *pod["containers"]]
+    """Return the containers of a pod."""
+    return [*pod["containers"]]
 
 
 def of_kubernetes() -> Iterator[Deployed]:
