@@ -106,7 +106,10 @@ def test_another_server_goes_on_where_one_was_killed(installation: Installation)
 def job_due(installation: Installation, number: int) -> UUID:
     """Record an operation of a job of its own."""
     url = f"https://example.com/{number}"
-    return installation.operation(installation.action(url, operations={"job": {"url": url}}))
+    # Until its first beat, a lease lasts as long as the job may.
+    brief = {"time_limit": "PT5S"}
+    action = installation.action(url, operations={"job": {"url": url}}, policy=brief)
+    return installation.operation(action)
 
 
 def work(asked: list[httpx.Client], is_killed: Event, ended: Event) -> None:
