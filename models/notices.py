@@ -68,6 +68,19 @@ class FindingKind(StrEnum):
     APPLICATION_BROKER_DOWN = "application_broker_down"
 
 
+# Brokers that do not answer: their names, and the remedies.
+BROKERS: Mapping[str, tuple[str, str]] = {
+    FindingKind.BROKER_DOWN: (
+        "the broker",
+        "check SCHED_BROKER_URL, and whether the broker runs; what is due waits for it",
+    ),
+    FindingKind.APPLICATION_BROKER_DOWN: (
+        "the broker of the Celery application",
+        "check SCHED_CELERY_BROKER_URL, and whether that broker runs; tasks wait for it",
+    ),
+}
+
+
 def moment_of(state: OperationState, reason: str | None) -> Moment | None:
     """Return the moment that an end is: a success, a failure (failed, partial), or None.
 

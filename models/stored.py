@@ -67,6 +67,19 @@ class StoredList(Json):
         return all(isinstance(one.get(text), str) for text in self.texts)
 
 
+class StoredTexts(Json):
+    """A JSON list of texts; other entries are left out."""
+
+    cache_ok = True
+
+    def __init__(self) -> None:
+        super().__init__(list)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        """Return the texts."""
+        return value and [one for one in value if isinstance(one, str)]
+
+
 class StoredTrust(TypeDecorator[Trust]):
     """How far a small app is trusted; null is a trusted one, what cannot be read allows nothing."""
 

@@ -26,7 +26,7 @@ from models.column_types import (
 from models.notices import NoticeKind
 from models.operation import Cause, OperationState
 from models.roles import Role, TokenKind
-from models.stored import StoredList, StoredPlan, StoredTrust
+from models.stored import StoredList, StoredPlan, StoredTexts, StoredTrust
 
 metadata = sa.MetaData(
     naming_convention={
@@ -643,7 +643,7 @@ tokens = sa.Table(
     # The person or program that it was made for; of a session, the one of its token or link.
     _line("name"),
     # The tasks of the Celery application that its bearer follows: a list of patterns.
-    sa.Column("tasks", Json(list)),
+    sa.Column("tasks", StoredTexts()),
 )
 
 # Facts of the installation: tz release, kernel version, the last tick's `now`.

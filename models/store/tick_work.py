@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from models.column_types import UTCDateTime
-from models.notices import FindingKind
+from models.notices import BROKERS, FindingKind
 from models.sql import database_now
 from models.store import workers
 from models.store.conditions import (
@@ -19,7 +19,6 @@ from models.store.conditions import (
     NEVER_STARTED,
 )
 from models.store.key_values import KERNEL, LAST_NOW, TZ_RELEASE, value_query
-from models.store.notices.brokers import BROKERS
 from models.store.notices.findings import IS_OPEN
 from models.store.operations import reserve
 from models.store.operations.external_send import IN_DOUBT

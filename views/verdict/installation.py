@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from models.carriers import HTTP, OURS
+from models.notices import BROKERS
 from models.problems import listed
 from models.store.installation_facts import DAY, Known, Waiting
-from models.store.notices.brokers import BROKERS
 from models.store.pauses import PauseKind
 from models.store.ticks import CLOCK_WAS_WRONG
 from models.store.workers import Readers

@@ -4,25 +4,13 @@ from collections.abc import Mapping
 
 import sqlalchemy as sa
 
-from models.notices import FindingKind, NoticeKind, quiet_until
+from models.notices import BROKERS, FindingKind, NoticeKind, quiet_until
 from models.sql import read_clock
 from models.store import notices
 from models.store.notices import findings
 from models.store.notices.alerting import alert_targets
 from models.store.notices.findings import Found
 from runtime.sections import AlertSettings
-
-# Their names and their remedies.
-BROKERS: Mapping[str, tuple[str, str]] = {
-    FindingKind.BROKER_DOWN: (
-        "the broker",
-        "check SCHED_BROKER_URL, and whether the broker runs; what is due waits for it",
-    ),
-    FindingKind.APPLICATION_BROKER_DOWN: (
-        "the broker of the Celery application",
-        "check SCHED_CELERY_BROKER_URL, and whether that broker runs; tasks wait for it",
-    ),
-}
 
 
 def note(

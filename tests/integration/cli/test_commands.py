@@ -72,7 +72,7 @@ def test_pause_and_resume_are_revisions(call: Call, write: Write) -> None:
     assert (paused["standing"], paused["next_occurrence_at"]) == ("paused", None)
     assert paused["next_if_resumed_at"] is not None
     assert "paused; if it is resumed now, it runs at" in call("action", "next", "every minute").out
-    assert "already paused" in call("action", "pause", "every minute").out
+    assert "as it was, paused" in call("action", "pause", "every minute").out
     assert call("action", "run", "every minute").code == 2
     assert call("action", "resume", "every minute").code == 0
     assert call("action", "show", "every minute", "--json").json["revision"] == 3

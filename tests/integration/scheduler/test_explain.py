@@ -347,6 +347,8 @@ def make_manual(engine: sa.Engine, action: Change) -> UUID:
     with engine.begin() as connection:
         moved = sa.update(operations).where(operations.c.id == id)
         connection.execute(moved.values(id=by_hand))
+        # The occurrence of that second is not decided.
+        connection.execute(sa.update(action_cursor).values(watermark=SEVEN - MINUTE))
     return by_hand
 
 

@@ -69,7 +69,7 @@ def test_one_that_cannot_be_taken_back_ends_as_any_failed_one(
         raised = connection.execute(sa.select(action_ends.c.operation_id)).scalars().all()
         told = connection.execute(sa.select(notices.c.kind)).scalars().all()
     assert (known.last_state, known.failures_in_row, known.run_number) == ("failed", 1, 1)
-    assert (raised, told) == ([id], ["alert"])
+    assert (raised, told) == ([id], ["finding_began"])
 
 
 def test_what_waits_for_one_that_cannot_be_taken_back_is_released(

@@ -65,7 +65,7 @@ def waits(context):
     sys.stdin.readline()
 
 presence = Presence(settings, "quick@shifted:1", "quick", 1)
-workers.start()
+presence.start()
 print(run_attempt(engine, settings, Registry(), (UUID(sys.argv[2]), 1), "shifted"), flush=True)
 """
 DAEMON = """

@@ -16,7 +16,7 @@ from minutebook_client.models import (
     Action,
     ActionDocument,
     AppliedApp,
-    Changed,
+    Change,
     CompletedJob,
     CompletedJobResult,
     JobToDo,
@@ -50,11 +50,11 @@ def make_app(client: AuthenticatedClient) -> None:
     assert (ann.id, ann.groups) == ("ann@example.com", ["buyers"])
 
 
-def make_action(client: AuthenticatedClient) -> Changed:
+def make_action(client: AuthenticatedClient) -> Change:
     """Create an action; applying it again changes nothing, and a wrong one is refused."""
     document = ActionDocument.from_dict(CRAWL)
     made = create_action.sync(client=client, app=APP, body=document)
-    assert isinstance(made, Changed), made
+    assert isinstance(made, Change), made
     (again,) = apply_actions.sync(client=client, app=APP, body=[document])
     assert (again.uid, again.change) == (made.uid, "unchanged")
     wrong = ActionDocument.from_dict({**CRAWL, "when": {"cron_rule": "0 25 * * *"}})
@@ -65,7 +65,7 @@ def make_action(client: AuthenticatedClient) -> Changed:
     return made
 
 
-def run(client: AuthenticatedClient, action: Changed) -> None:
+def run(client: AuthenticatedClient, action: Change) -> None:
     """Run an action, and do its work as a worker does."""
     ran = run_action.sync(str(action.uid), client=client, idempotency_key="once")
     assert isinstance(ran, Ran), ran
