@@ -1,6 +1,7 @@
 """Notices of runs and findings: their kinds, ids and delays."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, time, timedelta
 from enum import StrEnum
