@@ -3,10 +3,11 @@
 The tick reads only plans, never documents: an unknown step, template or recipient cannot stop it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 from uuid import UUID
 
 from pydantic import TypeAdapter
@@ -177,13 +178,16 @@ class Plan:
             begins = max(begins, starts_at - ONE_SECOND)
         return replace(self, rules=(rule.from_last_end(begins, ended_at),))
 
-    def counting_from(self, old: datetime, new: datetime) -> "Plan":
-        """Return the plan of an action created at `new` whose rules count from its creation."""
-        old, new = (at.replace(microsecond=0) for at in (old, new))
-        rules = (
-            one.begun(new) if isinstance(one, Begun) and one.starting_at == old else one
-            for one in self.rules
-        )
+    def counting_from(self, created_at: datetime, document: Mapping[str, Any]) -> "Plan":
+        """Return the plan of an action created at `created_at`, with this document.
+
+        A rule whose document names no `starting_at` counts from the creation.
+        """
+        when = document.get("when")
+        if not isinstance(when, dict) or "starting_at" in when:
+            return self
+        at = created_at.replace(microsecond=0)
+        rules = (one.begun(at) if isinstance(one, Begun) else one for one in self.rules)
         return replace(self, rules=tuple(rules))
 
     def look_again(self, now: datetime) -> datetime | None:

@@ -8,6 +8,7 @@ second run. Records of what ran keep the instants that their clock showed.
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import sqlalchemy as sa
 
@@ -28,6 +29,7 @@ from models.store.notices import LONGEST_WAIT
 from models.store.notices import missed as missed_notices
 from models.store.operations import RESERVED_FOR
 from models.store.people import events
+from models.stored import document_in
 from models.tables import (
     action_cursor,
     actions,
@@ -106,8 +108,7 @@ def _statements(
     yield _clamped(action_cursor, now, "watermark", "effective_from", "ended_at").values(
         next_occurrence_at=_due_from(now)
     )
-    begun = sa.func.coalesce(revisions.c.holds_from, revisions.c.effective_from)
-    yield sa.update(revisions).where(begun > now).values(holds_from=now)
+    yield _hold_from(now)
     yield _clamped(revisions, now, "ended_at")
     yield from _released()
     yield _clamped(operations, database_now(), "recorded_at").where(IS_UNSTARTED)
@@ -148,6 +149,17 @@ def _released() -> Iterator[sa.Executable]:
         yield sa.update(table).where(is_open, is_ahead).values(not_before=clock)
 
 
+def _hold_from(now: sa.ColumnElement[datetime]) -> sa.Update:
+    begun = sa.func.coalesce(revisions.c.holds_from, revisions.c.effective_from)
+    return sa.update(revisions).where(begun > now).values(holds_from=now)
+
+
+def begin_again(connection: sa.Connection, uid: UUID, now: datetime) -> None:
+    """Let the revisions of a changed action begin at `now` at the latest, after a small step."""
+    held = _hold_from(sa.literal(now, UTCDateTime()))
+    connection.execute(held.where(revisions.c.action_uid == uid))
+
+
 def begin_events(connection: sa.Connection, now: datetime) -> None:
     """Let event actions that were changed ahead of `now` begin at `now`, after a small step too.
 
@@ -184,15 +196,16 @@ def come_back(connection: sa.Connection, behind: datetime, now: datetime) -> int
 def _count_from(
     connection: sa.Connection, at: sa.ColumnElement[datetime], which: sa.ColumnElement[bool]
 ) -> None:
-    """Let actions be created at an instant, and count from it if they counted from the old one."""
-    query = sa.select(actions.c.uid, actions.c.created_at, actions.c.revision, at.label("now"))
+    """Let actions be created at an instant, and count from it if nothing else is written."""
+    query = sa.select(actions.c.uid, actions.c.revision, at.label("now"))
     counting = sa.type_coerce(actions.c.plan, sa.Text).contains(COUNTING)
-    for uid, old, newest, now in connection.execute(query.where(which, counting)).all():
-        its = sa.select(revisions.c.number, revisions.c.plan).where(revisions.c.action_uid == uid)
-        for number, plan in connection.execute(its).all():
+    columns = (revisions.c.number, revisions.c.plan, revisions.c.document)
+    for uid, newest, now in connection.execute(query.where(which, counting)).all():
+        its = sa.select(*columns).where(revisions.c.action_uid == uid)
+        for number, plan, document in connection.execute(its).all():
             if not isinstance(plan, Plan):
                 continue
-            text = plan.counting_from(old, now).to_json()
+            text = plan.counting_from(now, document_in(document)).to_json()
             one = (revisions.c.action_uid == uid, revisions.c.number == number)
             connection.execute(sa.update(revisions).where(*one).values(plan=text))
             if number == newest:

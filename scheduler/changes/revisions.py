@@ -134,7 +134,8 @@ def conclude(
     """Decide a locked action up to `now`; return its next revision, which is not stored yet."""
     created_at, row = row.created_at, by_right_clock(connection, row, now)
     if row.created_at != created_at:
-        plan = revision.plan.counting_from(created_at, row.created_at)
+        document = document_in(revision.columns["document"])
+        plan = revision.plan.counting_from(row.created_at, document)
         columns = {**revision.columns, "plan": plan.to_json()}
         revision = replace(revision, plan=plan, columns=columns)
     recorded, sent = decide_until(connection, row, now)
@@ -188,7 +189,10 @@ def goes_on(row: sa.Row[Any], next_plan: Plan) -> bool:
 
 def by_right_clock(connection: sa.Connection, row: sa.Row[Any], now: datetime) -> sa.Row[Any]:
     """Return a locked cursor that no wrong clock decided; no tick may have noticed that one was."""
-    if row.watermark - now <= CLOCK_WAS_WRONG:
+    if row.watermark <= now:
         return row
-    clock_steps.set_right(connection, now)
+    if row.watermark - now > CLOCK_WAS_WRONG:
+        clock_steps.set_right(connection, now)
+    else:
+        clock_steps.begin_again(connection, row.action_uid, now)
     return cursors.lock(connection, row.action_uid)

@@ -15,7 +15,7 @@ from models.store.operations.end import Outcome
 from models.store.operations.start_checks import NotClaimed
 from models.store.operations.take import Claim
 from models.store.scope import Scope
-from models.tables import backfills, notices, operations
+from models.tables import backfills, notices, operations, revisions
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes import Change, editing
@@ -112,6 +112,39 @@ def test_an_action_saved_ahead_of_any_tick_runs_by_the_right_clock(
     assert found
     assert min(abs(at - due) for at in found) <= SECOND
     assert min(found) > SEVEN + 4 * MINUTE
+
+
+@pytest.mark.parametrize("then", [left_alone, changed])
+def test_a_given_start_stays_even_if_it_is_the_instant_of_the_creation(
+    engine: sa.Engine, clock: VirtualClock, then: Callable[[sa.Engine, Change], None]
+) -> None:
+    ahead = SEVEN + 2 * HOUR + 7 * SECOND
+    clock.set(ahead)
+    action = make_action(engine, when={"every": "PT1H", "starting_at": ahead.isoformat()})
+    clock.set(SEVEN)
+    then(engine, action)
+    run_tick(engine, clock, SEVEN + MINUTE)
+
+    run_tick(engine, clock, ahead + HOUR + MINUTE)
+
+    found = {row["occurrence_at"] for row in rows_of(engine, action)}
+    assert {(at - ahead) % HOUR for at in found} == {timedelta(0)}
+
+
+def test_a_change_after_a_small_step_back_does_not_begin_before_the_one_it_follows(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    clock.set(SEVEN + MINUTE)
+    action = make_action(engine, when=EVERY_MINUTE)
+    clock.set(SEVEN)
+
+    changed(engine, action)
+
+    begun = sa.func.coalesce(revisions.c.holds_from, revisions.c.effective_from)
+    with reading(engine) as connection:
+        query = sa.select(begun).order_by(revisions.c.number)
+        first, second = connection.execute(query).scalars()
+    assert first <= second
 
 
 FAILED_ONCE = Outcome(OperationState.PENDING, "no ink", delay=HOUR, is_failure=True)
