@@ -29,14 +29,14 @@ from views.followers import attempts
 from views.followers.details import Details
 from views.followers.documents import (
     Beat,
+    BeatAnswer,
+    BeatAnswers,
     Beats,
     Discarded,
     EndReport,
     LiveWorker,
     NotReady,
     NotTaken,
-    Standing,
-    Standings,
     TakenOperation,
     TakeRequest,
     TimeLimits,
@@ -140,26 +140,26 @@ def _taken(
         return found, heartbeat.memory(connection, found.action_uid, found.subject)
 
 
-def beat(follower: Follower, id: str, said: Beat) -> Standing:
+def beat(follower: Follower, id: str, said: Beat) -> BeatAnswer:
     """Renew a lease, and show progress; 409 if the lease is lost."""
     key = _key(id, said.lease)
     stop = _fenced(
         follower, key, lambda connection: external_worker.beat(connection, key, said.progress)
     )
-    return Standing(stop=CANCELLED if stop else None)
+    return BeatAnswer(stop=CANCELLED if stop else None)
 
 
-def beat_many(follower: Follower, _id: str, said: Beats) -> Standings:
+def beat_many(follower: Follower, _id: str, said: Beats) -> BeatAnswers:
     """Renew several leases at once; those that are lost are named."""
     found = []
     with follower.opened.engine.begin() as connection:
         for one in said.beats:
             try:
                 stop = external_worker.beat(connection, key_of(one.lease), one.progress)
-                found.append(Standing(stop=CANCELLED if stop else None))
+                found.append(BeatAnswer(stop=CANCELLED if stop else None))
             except (LeaseLost, NotFound):
-                found.append(Standing(lost=True))
-    return Standings(standings=tuple(found))
+                found.append(BeatAnswer(lost=True))
+    return BeatAnswers(answers=tuple(found))
 
 
 def end(follower: Follower, id: str, said: EndReport) -> None:

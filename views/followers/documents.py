@@ -71,17 +71,17 @@ class Beats(RequestBody):
     beats: tuple[Beat, ...] = Field(max_length=1_000, description="One for each task.")
 
 
-class Standing(View):
+class BeatAnswer(View):
     """What a worker learns of the operation that it holds."""
 
     stop: str | None = Field(None, description="`cancelled`, or null to go on.")
     lost: bool = Field(False, description="Whether the lease is lost.")
 
 
-class Standings(View):
+class BeatAnswers(View):
     """What a worker learns of the operations that it holds, in the order of the request."""
 
-    standings: tuple[Standing, ...] = Field(description="One for each task.")
+    answers: tuple[BeatAnswer, ...] = Field(description="One for each task.")
 
 
 class EndReport(RequestBody):

@@ -22,8 +22,8 @@ class TokenRequest(RequestBody):
     role: Role = Field(description="What the token may do.")
     expires: str | None = Field(None, description="Lifetime as ISO 8601, such as `P90D`.")
     name: str | None = Field(None, description="The person or program that it is for.")
-    tasks: tuple[str, ...] = Field(
-        (), description="Patterns of Celery tasks that a worker follows; it then takes no jobs."
+    tasks: tuple[str, ...] | None = Field(
+        None, description="Patterns of Celery tasks that a worker follows; it then takes no jobs."
     )
 
 

@@ -210,7 +210,7 @@ def test_several_beats_are_one_request(desk: Web, worker: Worker) -> None:
 
     answer = worker.client.post("/api/operations:beat", json={"beats": beats})
 
-    assert [(one["stop"], one["lost"]) for one in answer.json()["standings"]] == [
+    assert [(one["stop"], one["lost"]) for one in answer.json()["answers"]] == [
         (None, False), ("cancelled", False), (None, True),
     ]  # fmt: skip
     assert row_of(desk.engine, ids[0])["message"] == "here"
