@@ -3,7 +3,7 @@
 from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, StrictBool, StrictInt
 
 from models.errors import Refused
 from views.view import Instant, RequestBody, Seconds, View
@@ -24,12 +24,12 @@ class NotReady(Refused):
 class TakeRequest(RequestBody):
     """A worker that is about to run a task asks for its operation."""
 
-    attempt: int = Field(ge=1, description="The attempt that the message names.")
+    attempt: StrictInt = Field(ge=1, description="The attempt that the message names.")
     delivery: str = Field(
         min_length=8, max_length=100, description="Random: a take with the same one is the same."
     )
     worker: str = Field(max_length=LONGEST_NAME, description="Its name: information.")
-    repeatable: bool = Field(False, description="Whether the task may begin twice.")
+    repeatable: StrictBool = Field(False, description="Whether the task may begin twice.")
 
 
 class TimeLimits(View):
@@ -98,7 +98,7 @@ class EndReport(RequestBody):
     message: str | None = Field(None, description="One sentence, shown with the run.")
     progress: dict[str, Any] = Field(default_factory=dict, description="As in a beat.")
     by: str | None = Field(None, description="The task that replaced it.")
-    is_followed: bool = Field(True, description="Whether workers follow that one.")
+    is_followed: StrictBool = Field(True, description="Whether workers follow that one.")
     at: str | None = Field(None, description="When Celery retries it: an ISO 8601 instant.")
     delay_s: float | None = Field(None, description="In how many seconds Celery retries it.")
 
@@ -106,7 +106,7 @@ class EndReport(RequestBody):
 class Discarded(RequestBody):
     """A message whose task never runs."""
 
-    attempt: int = Field(ge=1, description="The attempt that the message names.")
+    attempt: StrictInt = Field(ge=1, description="The attempt that the message names.")
     worker: str = Field(max_length=LONGEST_NAME, description="The name of the worker.")
     what: Literal["revoked", "expired", "unknown", "rejected"] = Field(description="Why.")
     reason: str = Field(description="The same, in words.")
@@ -116,10 +116,10 @@ class LiveWorker(RequestBody):
     """A worker that follows, as it says every half minute."""
 
     name: str = Field(min_length=1, max_length=LONGEST_NAME, description="Its name.")
-    pid: int = Field(ge=0, le=LARGEST_PID, description="Its process.")
+    pid: StrictInt = Field(ge=0, le=LARGEST_PID, description="Its process.")
     queues: tuple[str, ...] = Field(description="The queues that it consumes.")
     follows: tuple[str, ...] = Field(description="The tasks that it follows.")
     signatures: dict[str, list[str]] = Field(
         default_factory=dict, description="The parameters of these tasks."
     )
-    stopping: bool = Field(False, description="Whether it stops.")
+    stopping: StrictBool = Field(False, description="Whether it stops.")
