@@ -78,7 +78,7 @@ def _workers(found: Status) -> Iterator[str]:
 
 
 def _worker(one: Worker) -> Iterator[str]:
-    followed = "" if one.follows is None else f", follows {len(one.follows)} tasks"
+    followed = "" if one.follows is None else f", follows {counted(len(one.follows), 'task')}"
     yield f"worker      {one.name} for {one.queues}{followed}"
     for module, error in (one.step_failures or {}).items():
         yield f"            module {module} failed to import: {error}"
