@@ -77,5 +77,5 @@ def test_several_findings_are_one_message_and_an_end_is_over() -> None:
     began, ended = (content_of({"kind": f"finding_{how}", "findings": found}) for how in HOWS)
 
     assert began.subject == f"[minutebook] ALERT: {TEXT} and 2 more"
-    assert ended.subject == f"[minutebook] over: {TEXT} and 2 more"
+    assert ended.subject == f"[minutebook] RESOLVED: {TEXT} and 2 more"
     assert began.text.count(TEXT) == 3
