@@ -582,7 +582,7 @@ workers = sa.Table(
     # Its machine's clock minus the database's.
     sa.Column("skew_s", Number),
     # The tasks of a user's own Celery application that this worker follows: a list of names.
-    sa.Column("follows", Json(list)),
+    sa.Column("follows", StoredTexts()),
     # The parameters of these tasks, each a list of texts such as `limit=5`; null if unknown.
     sa.Column("signatures", Json(dict)),
     # The modules of steps that it could not load, each with the reason.

@@ -115,7 +115,7 @@ def task_signatures(connection: sa.Connection, within: timedelta) -> Signatures:
     )
     found: dict[str, tuple[str, ...] | None] = {}
     for row in connection.execute(query):
-        for task in (one for one in row.follows or () if isinstance(one, str)):
+        for task in row.follows or ():
             texts = (row.signatures or {}).get(task)
             found[task] = tuple(map(str, texts)) if isinstance(texts, list) else found.get(task)
     return found

@@ -92,9 +92,8 @@ def test_a_hook_of_first_failures_hears_of_one_and_of_the_recovery(
     crew.deliver()
 
     assert [said["type"] for said in posted(chat)] == ["failure", "success", "failure"]
-    assert [said["title"] for said in posted(chat)][
-        1
-    ] == "[minutebook] RESOLVED: every minute: failed"
+    _, over, _ = posted(chat)
+    assert over["title"] == "[minutebook] RESOLVED: every minute: failed"
 
 
 def test_a_failure_that_is_delivered_late_does_not_follow_the_recovery(
