@@ -29,8 +29,8 @@ from broker.names import (
     QUICK,
 )
 from broker.thread_connection import ThreadConnection
-from models.carriers import OURS
 from models.store.operations.reserve import Message
+from models.worker_kinds import OURS
 from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.logs.events import EventLog

@@ -21,7 +21,7 @@ from broker.app import (
 from broker.celery_rules import Application
 from broker.errors import BROKER_ERRORS, FORBIDDEN, Blame, blame_of, unavailable
 from broker.message_templates import RedisChannel
-from models.carriers import OURS
+from models.worker_kinds import OURS
 from runtime.config import Settings
 
 WAIT_S = 3

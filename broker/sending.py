@@ -1,7 +1,7 @@
 """Send reserved rows: publish outside any transaction, then mark what became of each.
 
-Each operation goes by its carrier; notices and backfills go to our workers. Celery and the broker's
-client are loaded when there is something to send: most commands never do.
+Each operation goes by the kind of its workers; notices and backfills go to ours. Celery and the
+broker's client are loaded when there is something to send: most commands never do.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,15 +15,6 @@ import sqlalchemy as sa
 from broker.celery_rules import Application, application_of
 from broker.in_use import settings_in_use
 from broker.names import DEFAULT, QUICK
-from models.carriers import (
-    CELERY,
-    DELIVER_NOTICE,
-    HTTP,
-    METATASK_SCHEDULE,
-    OURS,
-    Carrier,
-    carrier_of,
-)
 from models.errors import BrokerUnavailable
 from models.operation import OperationState
 from models.store import notices, pauses
@@ -31,6 +22,15 @@ from models.store.notices import Owed
 from models.store.operations import external_send, reserve
 from models.store.operations.end import EndResult
 from models.store.operations.reserve import Message
+from models.worker_kinds import (
+    CELERY,
+    DELIVER_NOTICE,
+    HTTP,
+    METATASK_SCHEDULE,
+    OURS,
+    WorkerKind,
+    worker_kind_of,
+)
 from runtime.config import Settings
 from runtime.database import DATABASE_AWAY, reading, reason_of, unhurried
 from runtime.db_retry import in_transaction
@@ -72,9 +72,9 @@ class _Kind(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class _Sender:
-    """How operations of a carrier are sent and marked; `send` never raises if a broker is down."""
+    """How operations of a kind are sent and marked; `send` never raises if a broker is down."""
 
-    carrier: Carrier
+    worker_kind: WorkerKind
     send: Callable[[sa.Engine, Sequence[Message]], Sent]
     # The URL of the broker that it needs, if it needs one.
     broker: str | None = None
@@ -94,7 +94,7 @@ def _senders(settings: Settings) -> tuple[_Sender, ...]:
 
 def _its(sender: _Sender, messages: Sequence[Message]) -> Sequence[Message]:
     """Return the messages that go by a sender."""
-    return [one for one in messages if carrier_of(one.task) is sender.carrier]
+    return [one for one in messages if worker_kind_of(one.task) is sender.worker_kind]
 
 
 def _offer(engine: sa.Engine, messages: Sequence[Message]) -> Sent:

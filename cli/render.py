@@ -32,7 +32,7 @@ NONE: Mapping[str, str] = MappingProxyType({})
 STYLES = {
     "failed": "red",
     "fault": "red",
-    "set aside": "red",
+    "quarantined": "red",
     "partial": "yellow",
     "missed": "yellow",
     "warning": "yellow",

@@ -10,9 +10,9 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from models.carriers import BY_EXCHANGE, OWN_TASKS, QUEUE_PREFIX
 from models.errors import Problem
 from models.trust import TRUSTED, Trust
+from models.worker_kinds import BY_EXCHANGE, OWN_TASKS, QUEUE_PREFIX
 
 # Celery's default queue.
 DEFAULT_QUEUE = "celery"

@@ -1,7 +1,7 @@
 """Column types for JSON that the database takes but that may lack a meaning.
 
-A hand or another release may have written it. A plan is then read as `Broken`, which quarantines
-its action; an entry of a list is left out. Other rows are not affected.
+A hand or another release may have written it. A plan is then read as `UnreadablePlan`, which
+quarantines its action; an entry of a list is left out. Other rows are not affected.
 """
 
 from datetime import UTC, datetime
@@ -17,11 +17,11 @@ from models.trust import Trust, stored_trust
 from runtime.database import read_stored
 
 if TYPE_CHECKING:
-    from models.action.plan import Broken, Plan
+    from models.action.plan import Plan, UnreadablePlan
 
 
-class StoredPlan(TypeDecorator["Plan | Broken"]):
-    """A plan's text; read as a `Plan`, or as `Broken` with the reason.
+class StoredPlan(TypeDecorator["Plan | UnreadablePlan"]):
+    """A plan's text; read as a `Plan`, or as `UnreadablePlan` with the reason.
 
     The grammar of documents is loaded when the first plan is read: most commands read none.
     """
@@ -34,7 +34,7 @@ class StoredPlan(TypeDecorator["Plan | Broken"]):
         """Return the value to store: a plan as its JSON, a text unchanged."""
         return value if value is None or isinstance(value, str) else value.to_json()
 
-    def process_result_value(self, value: Any, dialect: Dialect) -> "Plan | Broken | None":
+    def process_result_value(self, value: Any, dialect: Dialect) -> "Plan | UnreadablePlan | None":
         """Return the plan of the stored text."""
         if value is None:
             return None

@@ -175,7 +175,7 @@ actions = sa.Table(
     # The id of the job that it does the work of; null for another action.
     _text("job_id", optional=True),
     sa.Column("revision", sa.Integer, nullable=False),
-    _line("set_aside"),
+    _line("quarantined"),
     _at("created_at", optional=False),
     _at("updated_at", optional=False),
     _at("deleted_at"),
@@ -189,7 +189,7 @@ actions = sa.Table(
     sa.Index("actions_owned", "owner"),
     _partial("actions_on_events", "small_app_id", "event", where="event IS NOT NULL"),
     sa.Index("actions_look_back", "look_back_s"),
-    _partial("actions_set_aside", "updated_at", where="set_aside IS NOT NULL"),
+    _partial("actions_quarantined", "updated_at", where="quarantined IS NOT NULL"),
     _partial("actions_jobs", "small_app_id", "job_id", "name", where=IS_JOB),
     _partial("actions_sending_tasks", "small_app_id", "name", where=_SENDS_TASK),
 )
@@ -205,7 +205,7 @@ revisions = sa.Table(
     _at("effective_from", optional=False),
     # From when it holds, where the clock went back behind the instant at which it was made.
     _at("holds_from"),
-    # Up to when it decided, and why not further: the next revision, set aside, deleted.
+    # Up to when it decided, and why not further: the next revision, quarantined, deleted.
     _at("ended_at"),
     _text("end_reason", optional=True),
 )
@@ -235,7 +235,7 @@ action_state = sa.Table(
     _at("last_success_at"),
     _count("run_number"),
     _count("failures_in_row"),
-    _count("troubles_in_row"),
+    _count("bad_runs_in_a_row"),
     sa.Column("checkpoint", Json(dict)),
     _one_of("last_state", OperationState),
 )
@@ -286,7 +286,7 @@ operations = sa.Table(
     _count("losses"),
     _count("sendings"),
     # Of a `celery_task`, the start of sending it; if it then stays pending, the broker may have it.
-    _at("handing_at"),
+    _at("send_started_at"),
     _text("overlap_key", optional=True),
     sa.Column("waiting_for", HyphenatedUuid),
     # Whether a manual run mails about new data; null if the user did not say.
@@ -608,7 +608,7 @@ pauses = sa.Table(
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
     _text("kind"),
-    # The name of a small app, or of a queue where those of all carriers are listed.
+    # The name of a small app, or of a queue where those of all worker kinds are listed.
     _text("name"),
     sa.Column("small_app_id", sa.ForeignKey("small_apps.id")),
     _text("by"),

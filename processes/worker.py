@@ -28,12 +28,12 @@ from broker.consumer import (
     take_broadcasts_unread,
 )
 from broker.names import DEFAULT, HEAVY, parse_queues
-from models.carriers import OURS
 from models.errors import SchedulerError
 from models.store import workers
 from models.store.clocks import read_both
 from models.store.notices.alerting import alert_targets
 from models.store.schema import refuse_unreleased
+from models.worker_kinds import OURS
 from processes.garbage import keep_what_is_loaded
 from runtime.config import Settings
 from runtime.database import make_engine, reason_of

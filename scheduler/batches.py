@@ -8,7 +8,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.action.plan import NOTHING_PLANNED, Broken, Plan, sound
+from models.action.plan import NOTHING_PLANNED, Plan, UnreadablePlan, readable
 from models.parsing import Calendars
 from models.store.actions import cursors
 from models.store.tenants.closing import calendars_for
@@ -46,7 +46,7 @@ class Batches:
     is_outdated: Callable[[sa.Connection], bool]
     take: Callable[[Recorded], None]
     decided: int = 0
-    set_aside: int = 0
+    quarantined: int = 0
     # Who kept rows locked that this tick waited for in vain.
     locked: str | None = None
     # Actions with more occurrences than one tick sends, and broken ones whose row a hand keeps
@@ -139,7 +139,7 @@ class Batches:
             except Exception as error:  # one broken action must not stop the tick
                 if is_of_no_row(error):
                     raise
-                self._set_aside(connection, row.action_uid, error)
+                self._quarantined(connection, row.action_uid, error)
                 continue
             if len(one.decision.due) >= MOST_SENT:
                 self.left.add(row.action_uid)
@@ -149,21 +149,21 @@ class Batches:
 
     def _decide_one(self, row: sa.Row[Any]) -> Decided:
         """Return the decision about an action; raises ValueError for a broken plan."""
-        if row.deleted_at is not None or row.set_aside is not None:
+        if row.deleted_at is not None or row.quarantined is not None:
             # Plain SQL scheduled it: it has no occurrence.
             return Decided(action_ref(row), NOTHING_PLANNED, Decision(row.watermark))
         plan = self._closing(row.plan, row.small_app_id)
         decision = self.decisions.of(plan, row.action_uid, row.watermark, self.ends)
         return Decided(action_ref(row), plan, decision)
 
-    def _closing(self, plan: Plan | Broken, small_app_id: int) -> Plan:
+    def _closing(self, plan: Plan | UnreadablePlan, small_app_id: int) -> Plan:
         """Return a plan with its calendars: one for all actions that share it."""
-        if not sound(plan).names_calendars:
-            return sound(plan)
+        if not readable(plan).names_calendars:
+            return readable(plan)
         key = (id(plan), small_app_id)
         if key not in self.closed:
             calendars = self.calendars.get(small_app_id, {})
-            self.closed[key] = sound(plan).with_calendars(calendars)
+            self.closed[key] = readable(plan).with_calendars(calendars)
         return self.closed[key]
 
     def _record(self, connection: sa.Connection, decided: list[Decided]) -> Recorded:
@@ -177,13 +177,13 @@ class Batches:
             if is_of_no_row(error):
                 raise
             if len(decided) == 1:
-                self._set_aside(connection, decided[0].action.uid, error)
+                self._quarantined(connection, decided[0].action.uid, error)
                 return NOTHING
             return sum((self._record(connection, [one]) for one in decided), NOTHING)
 
-    def _set_aside(self, connection: sa.Connection, uid: UUID, error: Exception) -> None:
+    def _quarantined(self, connection: sa.Connection, uid: UUID, error: Exception) -> None:
         if not cursors.hold_action(connection, uid):
             self.left.add(uid)
             return
         quarantine(connection, uid, error)
-        self.set_aside += 1
+        self.quarantined += 1

@@ -7,9 +7,9 @@ import sqlalchemy as sa
 
 from broker.names import QUICK
 from broker.probe import depths
-from models.carriers import OURS
 from models.store.operations import reserve
 from models.store.operations.reserve import Queued
+from models.worker_kinds import OURS
 from runtime.database import reading
 from runtime.logs.events import EventLog
 

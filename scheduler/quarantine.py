@@ -16,5 +16,5 @@ def quarantine(connection: sa.Connection, uid: UUID, error: Exception) -> None:
     """Quarantine an action, whose cursor is locked, with the error as the reason."""
     text = "; ".join(str(error).splitlines())
     reason = f"{type(error).__name__}: {text[:LONGEST]}"
-    actions.set_aside(connection, uid, reason)
+    actions.quarantined(connection, uid, reason)
     logger.error("action_quarantined", "action {action} is quarantined: {reason}", uid, reason)

@@ -9,7 +9,6 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.action.plan import Plan
-from models.carriers import EXECUTE_HEAVY, EXECUTE_QUICK
 from models.job import JOB
 from models.operation import Cause, CausedBy, OperationState, by_action
 from models.store import operations
@@ -26,6 +25,7 @@ from models.store.operations.record import (
 )
 from models.store.operations.reserve import Message
 from models.values import format_instant
+from models.worker_kinds import EXECUTE_HEAVY, EXECUTE_QUICK
 from scheduler.decision import OVERTAKEN, Decision, Missed, MissedSpan, Occurrence
 from scheduler.missed import record_missed
 

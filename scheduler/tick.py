@@ -139,7 +139,7 @@ class TickReport:
     overtaken: int = 0
     # Because an operation of their action was running.
     skipped: int = 0
-    set_aside: int = 0
+    quarantined: int = 0
     lost: int = 0
     released: int = 0
     # Queued operations whose messages the broker lost.
@@ -211,14 +211,14 @@ class Tick:
         batches = Batches(*given)
         batches.decide_all()
         self.report.decided = batches.decided
-        self.report.set_aside += batches.set_aside
+        self.report.quarantined += batches.quarantined
         self.report.locked = batches.locked
 
     def decide_events(self) -> None:
         """Decide, record and send occurrences of events."""
         events = EventTick(self.engine, self.report.now, self._is_outdated, self._take)
         events.decide_all()
-        self.report.set_aside += events.set_aside
+        self.report.quarantined += events.quarantined
         self.report.events_error = events.error
 
     def _is_outdated(self, connection: sa.Connection) -> bool:

@@ -16,7 +16,6 @@ from broker.in_use import settings_in_use
 from broker.sending import send_reserved
 from minutebook.error_text import text_of
 from models.action.plan import Plan
-from models.carriers import METATASK_SCHEDULE
 from models.errors import Refused
 from models.fingerprint import operation_id
 from models.operation import CausedBy, by_backfill
@@ -24,6 +23,7 @@ from models.store.actions import cursors
 from models.store.operations import backfills
 from models.store.operations.record import record_new
 from models.store.operations.reserve import Message
+from models.worker_kinds import METATASK_SCHEDULE
 from runtime.database import DATABASE_AWAY, reason_of
 from runtime.logs.events import EventLog
 from scheduler.changes.revisions import action_ref

@@ -17,14 +17,14 @@ from broker.sending import send_started
 from minutebook.error_text import text_of
 from minutebook.lease import Interrupted
 from minutebook.steps import StepFailed
-from models.carriers import EXECUTE_HEAVY, EXECUTE_QUICK, OURS
 from models.errors import DatabaseWentBack, LeaseLost, SchedulerError
 from models.operation import MOST_LOSSES, OperationState
 from models.store.operations import heartbeat
 from models.store.operations.end import EndResult, Outcome, end
 from models.store.operations.put_back import CANCELLED, failed, lost
 from models.store.operations.start_checks import TAKEN, NotStarted
-from models.store.operations.take import Claim, ClaimRequest, WorkerKind, claim
+from models.store.operations.take import Claim, Claimant, ClaimRequest, claim
+from models.worker_kinds import EXECUTE_HEAVY, EXECUTE_QUICK, OURS
 from runtime.config import Settings
 from runtime.db_retry import persist, start
 from runtime.logs.events import EventLog
@@ -139,7 +139,7 @@ def _claim(
     wanted = ClaimRequest(*message, worker)
 
     def claimed(connection: sa.Connection) -> Claim | NotStarted:
-        ours = WorkerKind(OURS, script.open)
+        ours = Claimant(OURS, script.open)
         return claim(connection, wanted, ours, alerts=alerts)
 
     return start(message[0], lambda: persist(engine, claimed), TAKEN)

@@ -10,7 +10,7 @@ from models.store.operations.end import EndResult, Outcome
 from models.store.operations.end import end as end_attempt
 from models.store.operations.heartbeat import NO_NEWS, ProgressUpdate
 from models.store.operations.start_checks import NotStarted
-from models.store.operations.take import ANY_KIND, Claim, ClaimRequest, WorkerKind
+from models.store.operations.take import ANY_CLAIMANT, Claim, Claimant, ClaimRequest
 from models.tables import operations
 from runtime.sections import AlertSettings
 
@@ -26,7 +26,7 @@ def claim(
     id: UUID,
     attempt: int,
     worker: str,
-    claimant: WorkerKind = ANY_KIND,
+    claimant: Claimant = ANY_CLAIMANT,
     *,
     alerts: AlertSettings,
 ) -> Claim | NotStarted:

@@ -26,7 +26,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from models.carriers import OURS
+from models.worker_kinds import OURS
 from runtime.clock import wait_for
 
 START_S = 30

@@ -32,7 +32,7 @@ class Explanation(View):
     uid: UUID = Field(description="Uid of the action.")
     instant: Instant = Field(description="The instant that is explained.")
     verdict: str = Field(
-        description="`not_an_occurrence`, `not_due_yet`, `undecided`, `paused`, `set_aside`,"
+        description="`not_an_occurrence`, `not_due_yet`, `undecided`, `paused`, `quarantined`,"
         " `deleted`, `pruned`, `unrecorded`, or the state of the occurrence's operation."
     )
     text: str = Field(description="Why, in a sentence.")

@@ -8,7 +8,7 @@ from uuid import UUID
 import sqlalchemy as sa
 from pydantic import Field
 
-from models.action.plan import Broken, Plan
+from models.action.plan import Plan, UnreadablePlan
 from models.sql import read_clock
 from models.store import actions, operations
 from models.store.actions.status import plan_in
@@ -154,7 +154,7 @@ def upcoming_in(
 ) -> Upcoming:
     """Return the schedule of a stored action, empty for a broken plan."""
     plan = plan_in(row)
-    if isinstance(plan, Broken):
+    if isinstance(plan, UnreadablePlan):
         return Upcoming(when=(), zone=zone, next=())
     return upcoming_of(connection, (row["small_app_id"], row["uid"]), plan, (now, zone), count)
 

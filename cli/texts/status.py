@@ -35,7 +35,7 @@ def _status(found: Status) -> Iterator[str]:
     if found.disk is not None:
         yield from _disk(found.disk)
     for one in found.verdict.findings:
-        if one.kind is Kind.SET_ASIDE:
+        if one.kind is Kind.QUARANTINED:
             yield f"QUARANTINED {one.text} ({one.uid})"
 
 

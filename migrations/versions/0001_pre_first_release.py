@@ -74,7 +74,7 @@ _IS_REFUSED = """
 new.revision <> old.revision + 1 AND new.created_at = old.created_at AND (
   new.document <> old.document
   OR new.plan <> old.plan
-  OR (new.active <> old.active AND new.set_aside IS NULL)
+  OR (new.active <> old.active AND new.quarantined IS NULL)
 )
 """
 _TEXT = (
@@ -241,7 +241,7 @@ sa.Table(
     _count("look_back_s"),
     _text("job_id", optional=True),
     sa.Column("revision", sa.Integer, nullable=False),
-    _text("set_aside", optional=True),
+    _text("quarantined", optional=True),
     _at("created_at", optional=False),
     _at("updated_at", optional=False),
     _at("deleted_at"),
@@ -255,7 +255,7 @@ sa.Table(
     sa.Index("actions_owned", "owner"),
     _partial("actions_on_events", "small_app_id", "event", where="event IS NOT NULL"),
     sa.Index("actions_look_back", "look_back_s"),
-    _partial("actions_set_aside", "updated_at", where="set_aside IS NOT NULL"),
+    _partial("actions_quarantined", "updated_at", where="quarantined IS NOT NULL"),
     _partial(
         "actions_jobs", "small_app_id", "job_id", "name", where=f"job_id IS NOT NULL AND {THERE}"
     ),
@@ -304,7 +304,7 @@ sa.Table(
     _at("last_success_at"),
     _count("run_number"),
     _count("failures_in_row"),
-    _count("troubles_in_row"),
+    _count("bad_runs_in_a_row"),
     sa.Column("checkpoint", OBJECT),
     _one_of("last_state", STATES),
 )
@@ -333,7 +333,7 @@ sa.Table(
     _count("failures"),
     _count("losses"),
     _count("sendings"),
-    _at("handing_at"),
+    _at("send_started_at"),
     _text("overlap_key", optional=True),
     sa.Column("waiting_for", UUID),
     sa.Column("notify", FLAG),

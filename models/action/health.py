@@ -16,7 +16,7 @@ NOTHING_TO_COME = "no occurrence is to come; give it another date or rule"
 class Trouble(StrEnum):
     """Why an action is unhealthy."""
 
-    SET_ASIDE = "set_aside"
+    QUARANTINED = "quarantined"
     FAILED = "action_failed"
     MISSED = "action_missed"
     OVERDUE = "action_overdue"
@@ -24,7 +24,7 @@ class Trouble(StrEnum):
 
 
 REMEDIES: Mapping[str, str] = {
-    Trouble.SET_ASIDE: "correct its document and apply it again",
+    Trouble.QUARANTINED: "correct its document and apply it again",
     Trouble.FAILED: "see the error of its last run, then retry it",
     FindingKind.FAILING: "see the error of its last run, then retry it",
     Trouble.MISSED: "run it now, or backfill what was missed",
@@ -51,15 +51,17 @@ class Health:
 def health_of(known: Mapping[str, Any], alert_after: int) -> Health:
     """Return the health of an action.
 
-    `known` has active, set_aside, updated_at, last_state, last_run_at, last_success_at,
-    failures_in_row, troubles_in_row, overdue_since (an instant: the oldest occurrence that did not
-    start in time), overdue_text (what was found of it), missed_at (its last occurrence, if it was
-    missed), trouble_reason (why that one did not go well, if it did not). For one that never ran:
+    `known` has active, quarantined, updated_at, last_state, last_run_at, last_success_at,
+    failures_in_row, bad_runs_in_a_row, overdue_since (an instant: the oldest occurrence that did
+    not start in time), overdue_text (what was found of it), missed_at (its last occurrence, if it
+    was missed), trouble_reason (why that one did not go well). For one that never ran:
     first_run (the state of its newest operation, or `retry` after a failed attempt) and is_over
     (whether it will not be due again). A paused action is healthy: the pause is intended.
     """
-    if known["set_aside"]:
-        return Health(Trouble.SET_ASIDE, f"set aside: {known['set_aside']}", known["updated_at"])
+    if known["quarantined"]:
+        return Health(
+            Trouble.QUARANTINED, f"quarantined: {known['quarantined']}", known["updated_at"]
+        )
     if not known["active"]:
         return Health(None, "paused")
     found = _trouble(known, alert_after)
@@ -105,7 +107,7 @@ def _trouble(known: Mapping[str, Any], alert_after: int) -> Health | None:
     if known["last_state"] == OperationState.FAILED:
         times = in_a_row(known["failures_in_row"] or 1)
         return Health(Trouble.FAILED, f"failed {times}", known["last_run_at"])
-    failures = known["troubles_in_row"] or 0
+    failures = known["bad_runs_in_a_row"] or 0
     if failures >= alert_after:
         sentence = f"failed or partial {in_a_row(failures)}"
         return Health(Trouble.FAILED, sentence, known["last_run_at"])

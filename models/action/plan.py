@@ -241,7 +241,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class UnreadablePlan:
     """A stored plan that cannot be read, and why."""
 
     reason: str
@@ -252,7 +252,7 @@ class Broken:
         return f"the stored plan cannot be read: {self.reason}"
 
 
-class BrokenPlan(ValueError):
+class UnreadablePlanError(ValueError):
     """The stored plan of an action or an operation cannot be read."""
 
 
@@ -261,22 +261,22 @@ NOTHING_PLANNED = Plan(active=False, rules=(), is_heavy=False, queue="quick")
 
 
 @lru_cache(maxsize=10_000)
-def read_plan(text: str) -> Plan | Broken:
+def read_plan(text: str) -> Plan | UnreadablePlan:
     """Return the plan of a stored text, or why it is broken; never raises."""
     try:
         return Plan.from_json(text)
     except Exception as error:  # whatever the column holds
-        return Broken(" ".join(str(error).split())[:500])
+        return UnreadablePlan(" ".join(str(error).split())[:500])
 
 
-def sound(plan: Plan | Broken) -> Plan:
-    """Return a readable plan; raises BrokenPlan for a broken one."""
-    if isinstance(plan, Broken):
-        raise BrokenPlan(f"{plan.text}; apply its document again")
+def readable(plan: Plan | UnreadablePlan) -> Plan:
+    """Return a readable plan; raises UnreadablePlanError for a broken one."""
+    if isinstance(plan, UnreadablePlan):
+        raise UnreadablePlanError(f"{plan.text}; apply its document again")
     return plan
 
 
-def hooks_of(plan: Plan | Broken | None) -> HooksModel | None:
+def hooks_of(plan: Plan | UnreadablePlan | None) -> HooksModel | None:
     """Return the hooks of a stored plan; None if it has none or is broken."""
     return plan.hooks if isinstance(plan, Plan) else None
 

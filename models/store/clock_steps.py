@@ -90,7 +90,7 @@ def _withdrawn_across(
     """
     its, is_across = missed_spans.c, missed_spans.c.first_at <= now
     is_newest = (actions.c.uid == its.action_uid, actions.c.revision == its.revision)
-    decided = sa.exists().where(*is_newest, NOT_DELETED, actions.c.set_aside.is_(None))
+    decided = sa.exists().where(*is_newest, NOT_DELETED, actions.c.quarantined.is_(None))
     those = (is_across, its.last_at > now, decided)
     query = sa.select(its.action_uid, sa.func.min(its.first_at)).where(*those)
     found = connection.execute(query.group_by(its.action_uid)).all()
@@ -129,7 +129,7 @@ def _released() -> Iterator[sa.Executable]:
     doubt too soon.
     """
     its, clock = operations.c, database_now()
-    earliest = sa.case((its.handing_at.is_(None), clock), else_=database_now(RESERVED_FOR))
+    earliest = sa.case((its.send_started_at.is_(None), clock), else_=database_now(RESERVED_FOR))
     failed_ahead = sa.exists().where(
         attempts.c.operation_id == its.id, attempts.c.finished_at > clock
     )
@@ -219,7 +219,7 @@ def _due_from(at: sa.ColumnElement[datetime]) -> sa.ColumnElement[datetime]:
     can_run = sa.exists().where(
         actions.c.uid == action_cursor.c.action_uid,
         IS_LIVE,
-        actions.c.set_aside.is_(None),
+        actions.c.quarantined.is_(None),
         actions.c.event.is_(None),
     )
     is_scheduled = action_cursor.c.next_occurrence_at.is_not(None)

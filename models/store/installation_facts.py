@@ -6,7 +6,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from models.carriers import OWN_TASKS, carrier_of
 from models.operation import OperationState
 from models.sql import database_now, dicts, in_literals
 from models.store import key_values, pauses
@@ -15,6 +14,7 @@ from models.store.pauses import Pause
 from models.store.scope import Scope
 from models.stored import document_in, instant_in
 from models.tables import WANTS_MAIL, actions, notices, operations
+from models.worker_kinds import OWN_TASKS, worker_kind_of
 
 DAY = timedelta(days=1)
 
@@ -80,7 +80,7 @@ def waiting(connection: sa.Connection, scope: Scope, for_at_least: timedelta) ->
 
     That is a retry in its backoff, what is paused, and what waits for another operation.
     """
-    # The tasks of an application are many, and have one carrier.
+    # The tasks of an application are many, and have one kind of worker.
     own = in_literals(operations.c.task, OWN_TASKS)
     task = sa.case((own, operations.c.task), else_="").label("task")
     is_unsent = in_literals(operations.c.state, {OperationState.PENDING}).label("is_unsent")
@@ -101,6 +101,6 @@ def waiting(connection: sa.Connection, scope: Scope, for_at_least: timedelta) ->
 
 
 def _waiting(row: dict[str, Any]) -> Waiting:
-    carrier, queue = carrier_of(row["task"]), row["queue"]
-    is_known = carrier.knows_readers(queue, is_sent=not row["is_unsent"])
-    return Waiting(carrier.listed(queue), is_known, row["count"], row["since"])
+    worker_kind, queue = worker_kind_of(row["task"]), row["queue"]
+    is_known = worker_kind.knows_readers(queue, is_sent=not row["is_unsent"])
+    return Waiting(worker_kind.listed(queue), is_known, row["count"], row["since"])

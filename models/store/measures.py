@@ -138,7 +138,7 @@ def slow() -> dict[str, Query]:
     An instant is the beginning of an age.
     """
     kind = sa.case(
-        (actions.c.set_aside.is_not(None), "quarantined"),
+        (actions.c.quarantined.is_not(None), "quarantined"),
         (actions.c.active, "active"),
         else_="paused",
     ).label("kind")

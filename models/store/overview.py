@@ -8,7 +8,6 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.bulk_sql import given
-from models.carriers import carrier_of
 from models.operation import OperationState
 from models.sql import database_now, dicts, in_many
 from models.store import measures
@@ -16,6 +15,7 @@ from models.store.conditions import IS_RUNNING, NOT_DELETED
 from models.store.operations import with_names
 from models.store.scope import Scope
 from models.tables import action_cursor, actions, operations, ticks
+from models.worker_kinds import worker_kind_of
 
 DAY = timedelta(days=1)
 
@@ -40,7 +40,7 @@ def queues(connection: sa.Connection) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     nothing = {"waiting": 0, "running": 0, "oldest_at": None, "beaten_at": None}
     for row in measures.operations_now(connection):
-        one = found.setdefault(carrier_of(row.task).listed(row.queue), dict(nothing))
+        one = found.setdefault(worker_kind_of(row.task).listed(row.queue), dict(nothing))
         is_running = row.state == OperationState.RUNNING
         one["running" if is_running else "waiting"] += row.times
         key, at = ("beaten_at", row.beaten_at) if is_running else ("oldest_at", row.oldest_at)

@@ -12,11 +12,11 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.carriers import HTTP, OURS
 from models.operation import OperationState
 from models.sql import Columns, database_now, in_literals, in_many, insert_ignoring
 from models.store.conditions import IS_UNSTARTED
 from models.tables import operations, pauses
+from models.worker_kinds import HTTP, OURS
 
 # A task that was handed over so recently may still wait in its queue.
 RECENT = timedelta(hours=1)
@@ -31,7 +31,7 @@ class PauseKind(StrEnum):
 
 
 class Target(NamedTuple):
-    """What a pause covers; a queue has its name where queues of all carriers are listed."""
+    """What a pause covers; a queue has its name where queues of all worker kinds are listed."""
 
     kind: PauseKind
     name: str = ""
@@ -78,10 +78,10 @@ IN_FORCE = IS_OPEN & (pauses.c.until.is_(None) | (pauses.c.until > database_now(
 
 
 def _listed(row: Columns) -> sa.ColumnElement[str]:
-    """Return the name of an operation's queue where those of all carriers are listed."""
+    """Return the name of an operation's queue where those of all worker kinds are listed."""
     prefixes = [
-        (in_literals(row["task"], carrier.tasks), sa.literal(carrier.prefix) + row["queue"])
-        for carrier in (HTTP, OURS)
+        (in_literals(row["task"], worker_kind.tasks), sa.literal(worker_kind.prefix) + row["queue"])
+        for worker_kind in (HTTP, OURS)
     ]
     return sa.case(*prefixes, else_=row["queue"])
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from models.action.plan import Broken, Plan
+from models.action.plan import Plan, UnreadablePlan
 from models.operation import ENDED
 from models.sql import database_now, read_clock
 from models.store.conditions import IS_ACTIVE_BACKFILL
@@ -145,7 +145,7 @@ def _kept_for(connection: sa.Connection, small_app_id: int, age: timedelta) -> t
     behind_s = _events_behind_s(connection)
     waits = []
     for plan in connection.scalars(plans):
-        if isinstance(plan, Broken):
+        if isinstance(plan, UnreadablePlan):
             return None
         waits.append(_longest_wait(plan))
     if waits and behind_s is None:

@@ -8,12 +8,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from models.carriers import CELERY, OURS
 from models.celery_task import Signatures
 from models.sql import database_now, dicts, insert_ignoring, read_clock
 from models.store import key_values
 from models.stored import instant_in
 from models.tables import workers
+from models.worker_kinds import CELERY, OURS
 
 # A worker that was not seen for this long is gone.
 GONE = timedelta(minutes=1)

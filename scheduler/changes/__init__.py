@@ -69,7 +69,7 @@ class Change:
     @property
     def plan_before(self) -> Plan | None:
         """The plan until now; None if there was none that could be decided by."""
-        if self.before is None or self.before.set_aside is not None:
+        if self.before is None or self.before.quarantined is not None:
             return None
         return self.before.plan if isinstance(self.before.plan, Plan) else None
 

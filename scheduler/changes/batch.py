@@ -17,7 +17,7 @@ from models.store.tenants.ceilings import Ceiling
 from scheduler.changes import Change, Done, audit_changes
 from scheduler.changes.cycles import check_cycles
 from scheduler.changes.dependencies import follow_name
-from scheduler.changes.revisions import Next, Revision, begin_all, conclude, next_of
+from scheduler.changes.revisions import Next, Revision, close_revision, next_of, open_revisions
 from scheduler.changes.validation import ChangeContext, Stored, check_revision
 from scheduler.record import Recorded
 
@@ -30,7 +30,7 @@ def is_same(row: Stored, revision: Revision) -> bool:
     """Return whether an action is what `revision` makes it."""
     columns = revision.columns
     is_alike = (row.name, row.document_hash) == (columns["name"], columns["document_hash"])
-    return is_alike and row.set_aside is None
+    return is_alike and row.quarantined is None
 
 
 def unchanged(row: Stored, revision: Revision, author: ChangeContext) -> Change:
@@ -67,17 +67,17 @@ def store(
     names = {row.name: made.columns["name"] for row, made in edits}
     check_cycles(connection, author.small_app.id, watched, names)
     created = _insert_all(connection, batch, author, now, watch)
-    changed, concluded = [], []
+    changed, closed = [], []
     for row, revision in edits:
         recorded += _check_edit(connection, row, revision, author, now)
-        one = conclude(connection, row, revision, now)
-        concluded.append(one)
+        one = close_revision(connection, row, revision, now)
+        closed.append(one)
         recorded += one.recorded
         changed.append(_changed(one))
         watch(len(created) + len(changed))
-    for some in parts_of(concluded, ACTIONS_AT_ONCE):
+    for some in parts_of(closed, ACTIONS_AT_ONCE):
         # Many per statement: a tick waits for their cursors.
-        begin_all(connection, some, now)
+        open_revisions(connection, some, now)
         named = {one.row.action_uid: one.revision.columns["name"] for one in some}
         audit_changes(connection, author, "change", named)
     return [*created, *changed], recorded.messages

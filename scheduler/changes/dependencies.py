@@ -15,7 +15,7 @@ from models.store import actions
 from models.store.actions import cursors
 from models.store.actions.cursors import Start
 from models.stored import document_in
-from scheduler.changes.revisions import begin_all, conclude, restated, state_of
+from scheduler.changes.revisions import close_revision, open_revisions, restated, state_of
 from scheduler.changes.validation import ChangeContext, Stored
 from scheduler.forecast import on_its_way_since
 from scheduler.record import Recorded
@@ -49,15 +49,15 @@ def _follow(
     connection: sa.Connection, row: Stored, name: str, author: ChangeContext, now: datetime
 ) -> Recorded:
     plan = row.plan
-    is_gone = row.deleted_at is not None or row.set_aside is not None
+    is_gone = row.deleted_at is not None or row.quarantined is not None
     if is_gone or not isinstance(plan, Plan):
         return Recorded()
     when = _renamed(document_in(row.document)["when"], name)
     renamed = replace(plan, rules=_resolved(when))
-    following = conclude(
+    following = close_revision(
         connection, row, restated(row, renamed, author.name, author.steps, when=when), now
     )
-    begin_all(connection, [following], now)
+    open_revisions(connection, [following], now)
     if plan.active:
         on_its_way = on_its_way_since(connection, state_of(row, plan), now)
         start = Start(min(now, on_its_way))

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.action.plan import Broken, BrokenPlan
+from models.action.plan import UnreadablePlan, UnreadablePlanError
 from models.errors import InvalidAction, NotFound, Problem
 from models.sql import read_clock
 from models.store import actions
@@ -75,7 +75,7 @@ def set_active(engine: sa.Engine, uid: UUID, *, active: bool, author: ChangeCont
     def switched(connection: sa.Connection) -> tuple[Change, Sequence[Message]]:
         row = _locked(connection, uid, author)
         broken = _broken(row)
-        if row.active == active and row.set_aside is None and broken is None:
+        if row.active == active and row.quarantined is None and broken is None:
             return unchanged(row, Revision(None, row.plan, {}), author), ()
         if active:
             document, now = document_in(row.document) | {"active": True}, read_clock(connection)
@@ -121,7 +121,7 @@ def _edit(
 
 def _broken(row: Stored) -> str | None:
     """Return why an action makes no revision without being validated, None if it does."""
-    if isinstance(row.plan, Broken):
+    if isinstance(row.plan, UnreadablePlan):
         return row.plan.text
     return None if document_in(row.document) else "the stored document cannot be read"
 
@@ -130,8 +130,8 @@ def _pause_broken(
     connection: sa.Connection, row: Stored, why: str, author: ChangeContext
 ) -> Change:
     """Pause and quarantine an action whose document makes no revision."""
-    if row.set_aside is None:
-        quarantine(connection, row.action_uid, BrokenPlan(why))
+    if row.quarantined is None:
+        quarantine(connection, row.action_uid, UnreadablePlanError(why))
     actions.switch_off(connection, row.action_uid)
     audit_changes(connection, author, "change", {row.action_uid: row.name})
     return Change(row.action_uid, row.name, Done.CHANGED, row.revision, before=row)

@@ -18,7 +18,7 @@ from models.action.document import (
     plan_of,
     stored_document,
 )
-from models.action.plan import Broken, Plan
+from models.action.plan import Plan, UnreadablePlan
 from models.job import id_of
 from models.store import actions, clock_steps
 from models.store.actions import cursors
@@ -105,7 +105,7 @@ def decide_until(
     """
     plan, recorded = row.plan, Recorded()
     due: dict[UUID, datetime] = {}
-    if row.set_aside is not None or isinstance(plan, Broken):
+    if row.quarantined is not None or isinstance(plan, UnreadablePlan):
         return recorded, []
     plan = closing(connection, plan, row.small_app_id)
     state = state_of(row, plan)
@@ -128,7 +128,7 @@ class Next:
     sent: Sequence[datetime]
 
 
-def conclude(
+def close_revision(
     connection: sa.Connection, row: sa.Row[Any], revision: Revision, now: datetime
 ) -> Next:
     """Decide a locked action up to `now`; return its next revision, which is not stored yet."""
@@ -140,12 +140,12 @@ def conclude(
         revision = replace(revision, plan=plan, columns=columns)
     recorded, sent = decide_until(connection, row, now)
     effective_from = now
-    if goes_on(row, revision.plan):
+    if is_same_trigger(row, revision.plan):
         effective_from = min(now, on_its_way_since(connection, state_of(row, row.plan), now))
     return Next(row, revision, effective_from, recorded, sent)
 
 
-def begin_all(connection: sa.Connection, some: Sequence[Next], now: datetime) -> None:
+def open_revisions(connection: sa.Connection, some: Sequence[Next], now: datetime) -> None:
     """Store revisions of actions that were decided up to `now`, where they begin."""
     made = {
         one.row.action_uid: {**one.revision.columns, "number": one.row.revision + 1} for one in some
@@ -174,16 +174,16 @@ def next_of(
     }
 
 
-def goes_on(row: sa.Row[Any], next_plan: Plan) -> bool:
+def is_same_trigger(row: sa.Row[Any], next_plan: Plan) -> bool:
     """Return whether an event action continues with `next_plan`, being due at the same events.
 
     Its window then reaches back before the change, so that late events are not lost. Otherwise,
     and when an action is resumed, it begins again.
     """
     plan = row.plan
-    if isinstance(plan, Broken):
+    if isinstance(plan, UnreadablePlan):
         return False
-    is_on_event = plan.active and plan.on_event is not None and row.set_aside is None
+    is_on_event = plan.active and plan.on_event is not None and row.quarantined is None
     return is_on_event and plan.has_same_occurrences(next_plan)
 
 

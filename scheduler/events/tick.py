@@ -8,7 +8,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.action.plan import sound
+from models.action.plan import readable
 from models.store import key_values
 from models.store.actions import cursors
 from models.store.people import events
@@ -34,7 +34,7 @@ class EventTick:
     now: datetime
     is_outdated: Callable[[sa.Connection], bool]
     take: Callable[[Recorded], None]
-    set_aside: int = 0
+    quarantined: int = 0
     error: str | None = None
     # Actions being changed: the next tick decides them, from where this one began.
     left: set[UUID] = field(default_factory=set)
@@ -122,10 +122,10 @@ class EventTick:
         for row in rows:
             action = ActionRef(row.uid, row.small_app_id, row.name, row.revision)
             try:
-                state = State(action, sound(row.plan), row.effective_from)
+                state = State(action, readable(row.plan), row.effective_from)
                 found.append(watched_of(state, self.now, decided))
             except Exception as error:  # one broken action must not stop the others
-                self._set_aside(action, error)
+                self._quarantined(action, error)
         return found
 
     def _record(self, decided: Sequence[Decided]) -> None:
@@ -141,7 +141,7 @@ class EventTick:
                 raise
             parts = list(_parted(decided))
             if len(parts) == 1:
-                self._set_aside(decided[0].action, error)
+                self._quarantined(decided[0].action, error)
                 return
             for one in parts:
                 self._record([one])
@@ -159,7 +159,7 @@ class EventTick:
         self.left |= uids - {one.action.uid for one in held}
         return held
 
-    def _set_aside(self, action: ActionRef, error: Exception) -> None:
+    def _quarantined(self, action: ActionRef, error: Exception) -> None:
         with self.engine.begin() as connection:
             if not (
                 self._holds(connection, [action]) and cursors.hold_action(connection, action.uid)
@@ -167,7 +167,7 @@ class EventTick:
                 self.left.add(action.uid)
                 return
             quarantine(connection, action.uid, error)
-        self.set_aside += 1
+        self.quarantined += 1
 
 
 def _sent(one: Decided) -> Decided:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.action.plan import Broken, Plan
+from models.action.plan import Plan, UnreadablePlan
 from models.action.rules import CronModel
 from models.action.schedule import ONE_SECOND
 from models.fingerprint import operation_id
@@ -24,7 +24,7 @@ from scheduler.explain.explanation import (
     DELETED,
     NOT_AN_OCCURRENCE,
     NOT_DUE_YET,
-    SET_ASIDE,
+    QUARANTINED,
     UNDECIDED,
     Explanation,
     Question,
@@ -130,9 +130,9 @@ def _of_revision(asked: Question) -> Explanation:
     if gone is not None:
         return gone
     plan = revision["plan"]
-    if isinstance(plan, Broken):
+    if isinstance(plan, UnreadablePlan):
         text = f"the plan of revision {revision['number']} cannot be read: {plan.reason}"
-        return asked.answer(SET_ASIDE, text)
+        return asked.answer(QUARANTINED, text)
     return _of_plan(asked, plan)
 
 
@@ -158,7 +158,7 @@ def _gone(asked: Question, revision: sa.RowMapping) -> Explanation | None:
         return asked.answer(DELETED, f"the action was deleted at {format_instant(deleted_at)}")
     if ended_at is not None and asked.instant > ended_at:
         text = f"nothing has been due since {format_instant(ended_at)}: {revision['end_reason']}"
-        return asked.answer(SET_ASIDE, text)
+        return asked.answer(QUARANTINED, text)
     return None
 
 

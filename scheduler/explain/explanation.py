@@ -20,7 +20,7 @@ NOT_DUE_YET = "not_due_yet"
 # The instant has passed, and no tick has decided it yet.
 UNDECIDED = "undecided"
 PAUSED = "paused"
-SET_ASIDE = "set_aside"
+QUARANTINED = "quarantined"
 DELETED = "deleted"
 MISSED = "missed"
 PRUNED = "pruned"
@@ -32,9 +32,9 @@ MOST_NAMED = 5
 class Explanation:
     """The outcome of an action at one instant.
 
-    `verdict` is `not_an_occurrence`, `not_due_yet`, `undecided`, `paused`, `set_aside`, `deleted`,
-    `pruned`, `unrecorded`, or the state of the occurrence's operation; `text` is the reason.
-    `operations` has id, state, subject and text of each operation of that instant.
+    `verdict` is `not_an_occurrence`, `not_due_yet`, `undecided`, `paused`, `quarantined`,
+    `deleted`, `pruned`, `unrecorded`, or the state of the occurrence's operation; `text` is
+    the reason. `operations` has id, state, subject and text of each operation of that instant.
     """
 
     action: str

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from models.carriers import HTTP, carrier_of
 from models.operation import OperationState
 from models.store.actions.explain_facts import Status
 from models.store.operations import NO_OTHER_ATTEMPT
 from models.store.pauses import Pause
 from models.values import format_instant
 from models.values import instant_or_dash as _at
+from models.worker_kinds import HTTP, worker_kind_of
 
 Row = Mapping[Any, Any]
 
@@ -48,7 +48,7 @@ def waits(row: Row, status: Status, now: datetime, error: str | None) -> str:
         return f"waits for operation {row['waiting_for']} of the same action to end"
     if error is not None:
         return f"attempt {row['attempt'] - 1} did not succeed ({error}){_again(row, now)}"
-    if carrier_of(row["task"]) is HTTP:
+    if worker_kind_of(row["task"]) is HTTP:
         return _offered(row, status)
     if row["state"] == OperationState.QUEUED:
         return _queued(row, status)
@@ -98,12 +98,12 @@ def _queued(row: Row, status: Status) -> str:
 
 def _unheard(row: Row, status: Status) -> str:
     """Return that no worker listens to the operation's queue, or nothing."""
-    queue, carrier = row["queue"], carrier_of(row["task"])
-    is_known = carrier.knows_readers(queue, is_sent=True)
-    if not is_known or carrier.listed(queue) in status.queues:
+    queue, worker_kind = row["queue"], worker_kind_of(row["task"])
+    is_known = worker_kind.knows_readers(queue, is_sent=True)
+    if not is_known or worker_kind.listed(queue) in status.queues:
         return ""
     command = f"`minutebook worker --queues {queue}` starts one"
-    remedy = command if carrier.is_ours else "start a worker of your application"
+    remedy = command if worker_kind.is_ours else "start a worker of your application"
     return f", but no worker listens to queue {queue}; {remedy}"
 
 

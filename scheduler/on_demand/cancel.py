@@ -59,7 +59,7 @@ def cancel_within(
         now = operations.get(connection, id, scope)
         if now["state"] in ENDED:
             raise Refused(f"operation {id} has ended: it is {now['state']}")
-        if now["handing_at"] is not None and now["state"] == OperationState.PENDING:
+        if now["send_started_at"] is not None and now["state"] == OperationState.PENDING:
             raise Refused(f"operation {id} is being sent; try again in a minute")
         if now["cancel_requested_at"] is not None:
             raise Refused(f"operation {id} was already asked to end: {now['reason']}")

@@ -10,7 +10,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from broker.sending import Sent, send_reserved
-from models.action.plan import Broken, Plan
+from models.action.plan import Plan, UnreadablePlan
 from models.errors import Hint, NotFound, Refused
 from models.operation import (
     RETRIABLE,
@@ -98,10 +98,10 @@ def runnable_plan(action: sa.Row[Any]) -> Plan:
     """Return the plan under which an action's operations may run now; raises Refused."""
     if action.deleted_at is not None:
         raise Refused(f"{action.name!r} was deleted")
-    if action.set_aside is not None:
-        raise Refused(f"{action.name!r} is quarantined: {action.set_aside}; correct its document")
-    plan: Plan | Broken = action.plan
-    if isinstance(plan, Broken):
+    if action.quarantined is not None:
+        raise Refused(f"{action.name!r} is quarantined: {action.quarantined}; correct its document")
+    plan: Plan | UnreadablePlan = action.plan
+    if isinstance(plan, UnreadablePlan):
         remedy = Hint("run `minutebook action apply` with its document", "correct its document")
         raise Refused(f"{action.name!r} cannot run: {plan.text}", remedy)
     if not plan.active:

@@ -9,7 +9,6 @@ import sqlalchemy as sa
 from broker.app import app
 from broker.in_use import settings_in_use
 from minutebook.error_text import text_of
-from models.carriers import DELIVER_NOTICE
 from models.errors import Refused
 from models.notices import PINGS, NoticeKind, shown_target
 from models.store import notices
@@ -17,6 +16,7 @@ from models.store.notices import Notice
 from models.store.notices.alerting import alert_targets
 from models.store.tenants import ceilings
 from models.store.tenants.ceilings import Ceiling
+from models.worker_kinds import DELIVER_NOTICE
 from runtime.config import Settings
 from runtime.db_retry import persist
 from runtime.logs.events import EventLog

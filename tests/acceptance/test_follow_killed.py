@@ -87,7 +87,7 @@ def test_a_daemon_killed_between_sending_and_marking_runs_nothing_twice(
     settings = {**shop.settings, "SCHED_BROKER_URL": stuck.url}
     daemon = shop.installation.processes.start("daemon", python(script), settings)
     assert stuck.is_cut.wait(60)
-    shop.installation.awaits(id, lambda row: row["handing_at"] is not None)
+    shop.installation.awaits(id, lambda row: row["send_started_at"] is not None)
     daemon.kill()
     stuck.release()
 
@@ -114,7 +114,7 @@ def test_a_broker_that_is_restarted_keeps_the_message_and_it_runs_once(shop: Sho
     waits = shop.due("count_stock", name="waits")
     shop.tick()
     assert shop.installation.row(waits)["state"] == "pending"
-    assert shop.installation.row(waits)["handing_at"] is None
+    assert shop.installation.row(waits)["send_started_at"] is None
 
     shop.installation.broker.start()
     shop.installation.make_sendable(waits)

@@ -11,7 +11,7 @@ from kombu import Connection, Exchange, Producer, Queue
 from pydantic import SecretStr
 
 from broker.app import configure
-from models.carriers import EXECUTE_QUICK
+from models.worker_kinds import EXECUTE_QUICK
 from runtime.config import Settings
 from tests.acceptance.installation import Installation
 from tests.servers import Broker

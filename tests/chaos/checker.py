@@ -41,8 +41,8 @@ def revisions_follow_each_other(history: History) -> Iterator[str]:
             if after < one and not is_lived_again:
                 yield f"action {uid}: a revision takes effect before the one it follows: {after}"
     for uid, action in history.actions.items():
-        if action["set_aside"] and action["deleted_at"] is None:
-            yield f"action {uid}: set aside: {action['set_aside']}"
+        if action["quarantined"] and action["deleted_at"] is None:
+            yield f"action {uid}: quarantined: {action['quarantined']}"
 
 
 def every_occurrence_has_one_outcome(history: History) -> Iterator[str]:

@@ -16,7 +16,7 @@ import psycopg
 Row = dict[str, Any]
 
 COLUMNS = {
-    "actions": "uid, deleted_at, set_aside",
+    "actions": "uid, deleted_at, quarantined",
     "revisions": "action_uid, number, document, effective_from",
     "action_cursor": "action_uid, watermark",
     "operations": "id, action_uid, revision, occurrence_at, subject, event_id, state, reason, "

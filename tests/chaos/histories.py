@@ -56,7 +56,7 @@ def line(at: datetime, number: int, seconds: float, step: str, what: str) -> dic
 def kept() -> Facts:
     """Return a history without violations: a success after a failure, one skipped, three missed."""
     tables: dict[str, list[dict[str, Any]]] = {
-        "actions": [{"uid": UID, "deleted_at": None, "set_aside": None}],
+        "actions": [{"uid": UID, "deleted_at": None, "quarantined": None}],
         "revisions": [
             {"action_uid": UID, "number": 1, "document": DOCUMENT, "effective_from": START},
             {"action_uid": UID, "number": 2, "document": {**DOCUMENT, "active": False},

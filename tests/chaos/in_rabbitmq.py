@@ -11,7 +11,7 @@ from typing import Any
 from amqp import Message
 from amqp.exceptions import NotFound
 
-from models.carriers import OURS
+from models.worker_kinds import OURS
 from tests.chaos.in_redis import MOST_REPEATED, NO_MORE, QUEUES
 from tests.rabbitmq import RabbitMQ
 

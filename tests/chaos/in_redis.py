@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 from uuid import uuid4
 
-from models.carriers import OURS
+from models.worker_kinds import OURS
 from tests.acceptance.installation import Installation
 
 QUEUES = ("minutebook.quick", "minutebook.heavy")

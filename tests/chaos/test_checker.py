@@ -38,7 +38,7 @@ from tests.chaos.occurrences import occurrences
 BROKEN: list[tuple[str, str, Break]] = [
     ("revisions_follow_each_other", "gap", changed("revisions", 1, number=3)),
     ("revisions_follow_each_other", "backwards", changed("revisions", 1, effective_from=minute(0))),
-    ("revisions_follow_each_other", "set_aside", changed("actions", 0, set_aside="broken")),
+    ("revisions_follow_each_other", "quarantined", changed("actions", 0, quarantined="broken")),
     ("every_occurrence_has_one_outcome", "lost", without("operations", 1)),
     ("every_occurrence_has_one_outcome", "two_rows", one_more_row),
     ("every_occurrence_has_one_outcome", "two_spans", one_more_span),

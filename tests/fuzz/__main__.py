@@ -23,7 +23,7 @@ LONGEST_TEXT = 300
 def main() -> int:
     """Fuzz each kind for its share of the time; return 1 if an input failed."""
     given = _arguments()
-    # Each item set aside is a line.
+    # Each item quarantined is a line.
     logging.disable()
     kinds = given.kinds or list(KINDS)
     seed = SystemRandom().randrange(2**32) if given.seed is None else given.seed

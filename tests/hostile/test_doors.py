@@ -15,7 +15,7 @@ from runtime.logs.lines import JsonFormatter, LineFormatter
 # Clears the screen, begins a log line of its own, reverses the rest.
 HOSTILE = "a\x1b[2J\x9b1m\r\n12:00:00 scheduler INFO forged\u2028\u202etxt.exe"
 SHOWN = r"a\x1b[2J\x9b1m\x0d\n12:00:00 scheduler INFO forged\u2028\u202etxt.exe"
-FROM_OUTSIDE = {"error", "message", "phase", "set_aside"}
+FROM_OUTSIDE = {"error", "message", "phase", "quarantined"}
 
 
 def columns() -> Iterator[sa.Column[object]]:

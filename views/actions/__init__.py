@@ -18,10 +18,10 @@ from views.verbs import READ, Verb
 from views.view import Instant, Listing, Page, View, first_of, fitting
 
 _STORED = (
-    "uid", "name", "owner", "active", "revision", "set_aside", "created_at", "updated_at",
+    "uid", "name", "owner", "active", "revision", "quarantined", "created_at", "updated_at",
     "last_state", "last_run_at", "last_success_at",
 )  # fmt: skip
-_COUNTED = ("run_number", "failures_in_row", "troubles_in_row")
+_COUNTED = ("run_number", "failures_in_row", "bad_runs_in_a_row")
 
 
 class ActionRow(View):
@@ -33,7 +33,7 @@ class ActionRow(View):
     owner: str | None = Field(description="The owning application or person.")
     active: bool = Field(description="Whether it is enabled.")
     revision: int | None = Field(description="Number of its current revision.")
-    set_aside: str | None = Field(description="Why it is quarantined, else null.")
+    quarantined: str | None = Field(description="Why it is quarantined, else null.")
     created_at: Instant | None = Field(description="When it was stored first.")
     updated_at: Instant | None = Field(description="When it was changed last.")
     last_state: str | None = Field(description="State of the operation that ended last.")
@@ -43,10 +43,10 @@ class ActionRow(View):
     failures_in_row: int = Field(
         description="How many of its last operations failed, without a success between."
     )
-    troubles_in_row: int = Field(description="How many in a row ended as failed or partial.")
+    bad_runs_in_a_row: int = Field(description="How many in a row ended as failed or partial.")
     is_healthy: bool = Field(description="Whether its last run succeeded and none is overdue.")
     health: str = Field(description="One sentence on why it is healthy or not.")
-    standing: str = Field(description="`active`, `paused` or `set aside` (quarantined).")
+    standing: str = Field(description="`active`, `paused` or `quarantined` (quarantined).")
     next_occurrence_at: Instant | None = Field(description="Null also while it is paused.")
     next_if_resumed_at: Instant | None = Field(
         description="When a paused action runs next if it is resumed now, else null."
@@ -121,7 +121,7 @@ def row_of(
     next_at = due_next(row, now)
     is_over = next_at is None and row["event"] is None
     health = health_in({**row, "is_over": is_over}, alert_after)
-    standing = "set aside" if row["set_aside"] else "active" if row["active"] else "paused"
+    standing = "quarantined" if row["quarantined"] else "active" if row["active"] else "paused"
     is_paused = standing == "paused"
     return ActionRow(
         **{key: row[key] for key in _STORED},
@@ -150,10 +150,10 @@ def next_of_plan(row: Mapping[str, Any], now: datetime) -> datetime | None:
 
     What is counted from an end is the next until it is decided.
     """
-    from models.action.plan import Broken
+    from models.action.plan import UnreadablePlan
     from models.action.schedule import BEGINNING
 
     plan = plan_in(row)
-    if isinstance(plan, Broken):
+    if isinstance(plan, UnreadablePlan):
         return None
     return plan.schedule(row["uid"]).next(now if plan.from_end is None else BEGINNING)

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import sqlalchemy as sa
 from pydantic import Field
 
-from models.action.plan import Broken, Plan
+from models.action.plan import Plan, UnreadablePlan
 from models.action.schedule import ONE_SECOND
 from models.operation import worst
 from models.sql import read_clock
@@ -82,7 +82,7 @@ def history_in(
     runs = [Run(**one) for one in overview.last_runs(connection, [uid], MOST_RUNS).get(uid, ())]
     seconds = sorted(one.seconds for one in runs)
     plan = plan_in(row)
-    limit = None if isinstance(plan, Broken) else plan.time_limit
+    limit = None if isinstance(plan, UnreadablePlan) else plan.time_limit
     return ActionHistory(
         now=now,
         zone=zone,
@@ -104,8 +104,8 @@ def _days(rows: Iterable[Mapping[str, Any]], zone: str) -> Iterable[Day]:
         yield Day(at=_midnight(day, zone), date=day.isoformat(), state=worst(counts), counts=counts)
 
 
-def _coming(plan: Plan | Broken, uid: UUID, now: datetime, zone: str) -> dict[str, int]:
-    if isinstance(plan, Broken) or not plan.active:
+def _coming(plan: Plan | UnreadablePlan, uid: UUID, now: datetime, zone: str) -> dict[str, int]:
+    if isinstance(plan, UnreadablePlan) or not plan.active:
         return {}
     schedule, until = plan.schedule(uid), now + AHEAD
     first = now.astimezone(ZoneInfo(zone)).date()

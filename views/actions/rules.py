@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from cron import ClockChange, clock_changes
 from models.action.exceptions import Closed
-from models.action.plan import Broken, Plan
+from models.action.plan import Plan, UnreadablePlan
 from models.action.recurrence import RecurrenceModel
 from models.action.rules import CronModel, cron_schedule
 from models.values.zones import in_zone
@@ -16,9 +16,9 @@ YEAR = timedelta(days=366)
 MOST_NAMED = 3
 
 
-def zone_of(plan: Plan | Broken, zone: str) -> str:
+def zone_of(plan: Plan | UnreadablePlan, zone: str) -> str:
     """Return the zone in which an action's instants are shown: its first rule's, or `zone`."""
-    if isinstance(plan, Broken):
+    if isinstance(plan, UnreadablePlan):
         return zone
     return next((rule.zone for rule in plan.rules if rule.zone is not None), zone)
 

@@ -106,11 +106,11 @@ def count(installation: Installation, wanted: ActionFilter, most: int) -> int | 
 
 def _schedule(row: Mapping[str, Any], zone: str) -> dict[str, Any]:
     """Return a listed action's rules in words, and their zone; that loads the grammar of rules."""
-    from models.action.plan import Broken
+    from models.action.plan import UnreadablePlan
     from views.actions.rules import rules_in_words, zone_of
 
     plan = plan_in(row)
-    if isinstance(plan, Broken):
+    if isinstance(plan, UnreadablePlan):
         return {"when": (), "zone": zone}
     zone = zone_of(plan, zone)
     return {"when": rules_in_words(plan, zone), "zone": zone}

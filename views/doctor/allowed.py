@@ -70,7 +70,7 @@ def _problems(row: Any, settings: Settings) -> Iterator[Problem]:
         # Steps of users are not loaded: those of restricted apps are refused when they run.
         action = load_action(document, steps=built_in_steps())
     except InvalidAction:
-        # It is set aside, and reported as such.
+        # It is quarantined, and reported as such.
         return
     yield from problems_of_steps(
         action.operations, action.policy.queue, row.trust, settings.commands

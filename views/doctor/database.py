@@ -9,7 +9,6 @@ import sqlalchemy as sa
 
 from broker.names import QUICK
 from cron import tz_release
-from models.carriers import OURS
 from models.column_types import StorableText
 from models.store import actions, key_values
 from models.store.clocks import read_both
@@ -24,6 +23,7 @@ from models.store.schema import (
 )
 from models.tables import actions as table
 from models.tables import installation
+from models.worker_kinds import OURS
 from runtime.config import Settings
 from runtime.database import READ_ONLY, is_made, is_refusal, reason_of
 from runtime.skew import MAX_SKEW_S
@@ -106,7 +106,7 @@ def _judged(verdict: Verdict) -> Iterator[Checked]:
     make = {Severity.BROKEN: fault, Severity.ATTENTION: warning, Severity.NOTE: warning}
     for one in verdict.findings:
         # It is measured by a check of its own, which needs no database.
-        if one.kind is not Kind.DISK and one.kind not in OF_ACTIONS - {Kind.SET_ASIDE}:
+        if one.kind is not Kind.DISK and one.kind not in OF_ACTIONS - {Kind.QUARANTINED}:
             yield make[one.severity](one.kind, one.text, one.remedy)
 
 

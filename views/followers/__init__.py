@@ -11,7 +11,6 @@ import sqlalchemy as sa
 from broker.sending import send_started
 from minutebook.error_text import are_parameters, bounded
 from minutebook.lease import CANCELLED
-from models.carriers import CELERY, OWN_TASKS
 from models.celery_task import SETTING
 from models.errors import DatabaseWentBack, LeaseLost, NotFound
 from models.operation import AttemptKey
@@ -22,6 +21,7 @@ from models.store.operations.start_checks import TAKEN, NotStarted, OperationFac
 from models.store.operations.take import Claim, ClaimRequest, recorded_of
 from models.store.workers import Heartbeat
 from models.trust import not_for_restricted
+from models.worker_kinds import CELERY, OWN_TASKS
 from runtime.database import reading
 from runtime.db_retry import start
 from runtime.logs.events import EventLog
@@ -64,7 +64,7 @@ class Follower:
 
     def why_not(self, recorded: OperationFacts) -> str | None:
         """Return why it may not act on an operation, None if it may."""
-        if recorded.carrier is not CELERY:
+        if recorded.worker_kind is not CELERY:
             return "it is not of the step celery_task"
         if not self.allows(recorded.task):
             return f"the token or {SETTING} of the server does not allow {recorded.task!r}"
@@ -169,7 +169,7 @@ def end(follower: Follower, id: str, said: EndReport) -> None:
 
     def act(connection: sa.Connection) -> Any:
         recorded = recorded_of(connection, key.id, key.attempt)
-        if recorded is None or recorded.carrier is not CELERY:
+        if recorded is None or recorded.worker_kind is not CELERY:
             raise heartbeat.lease_lost(connection, key)
         if not opened.may_see(recorded.app_name):
             raise _unknown(key.id)

@@ -7,7 +7,6 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.carriers import CELERY
 from models.operation import UNSTARTED, AttemptKey, OperationState
 from models.sql import in_unindexed
 from models.store.operations import (
@@ -24,6 +23,7 @@ from models.store.operations.start_checks import EXPIRED, NotStarted, OperationF
 from models.store.operations.take import Claim, ClaimRequest, recorded_of
 from models.store.operations.transitions import RUNNING
 from models.tables import operations
+from models.worker_kinds import CELERY
 from runtime.clock import utc_now
 from runtime.sections import AlertSettings
 from tasks.steps.celery_task import STEP

@@ -9,7 +9,6 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from broker.sending import send_started
-from models.carriers import HTTP
 from models.job import JOB, id_of, listed_queue
 from models.operation import OperationState
 from models.store import workers
@@ -18,6 +17,7 @@ from models.store.operations.end import EndResult, Outcome, end
 from models.store.operations.jobs import Lane, Offer
 from models.store.operations.start_checks import TAKEN, NotClaimed, NotStarted, OperationFacts
 from models.store.operations.take import Claim, ClaimRequest, lock_unstarted, start_all
+from models.worker_kinds import HTTP
 from runtime.database import DATABASE_AWAY, reading
 from runtime.db_retry import start
 from runtime.logs.events import EventLog

@@ -56,7 +56,9 @@ class OperationRow(View):
     failures: int = Field(description="Attempts that failed.")
     losses: int = Field(description="Attempts whose worker was lost.")
     sendings: int = Field(description="How often its message was sent.")
-    handing_at: Instant | None = Field(description="Of a task of your own: when its sending began.")
+    send_started_at: Instant | None = Field(
+        description="Of a task of your own: when its sending began."
+    )
     waiting_for: UUID | None = Field(description="The operation that must end first.")
     recorded_at: Instant = Field(description="When it was recorded.")
     not_before: Instant | None = Field(description="It is not sent before.")

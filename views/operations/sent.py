@@ -11,7 +11,7 @@ from runtime.sections.celery import HIDDEN, CelerySettings
 from views.view import View
 
 if TYPE_CHECKING:
-    from models.action.plan import Broken, Plan
+    from models.action.plan import Plan, UnreadablePlan
 
 
 # A field called `kwargs` collides with the **kwargs that mypy's plugin gives to __init__.
@@ -23,7 +23,7 @@ class SentTask(View):  # type: ignore[no-redef]
     kwargs: Any = Field(description="Its arguments by name.")
 
 
-def sent_task(plan: "Plan | Broken | None", settings: CelerySettings) -> SentTask | None:
+def sent_task(plan: "Plan | UnreadablePlan | None", settings: CelerySettings) -> SentTask | None:
     """Return the task that a plan sends; None if it runs steps or a job."""
     # A broken plan hands over nothing.
     handed = getattr(plan, "hand_over", None)

@@ -10,7 +10,7 @@ from uuid import UUID
 import sqlalchemy as sa
 from pydantic import Field
 
-from models.action.plan import Broken, Plan
+from models.action.plan import Plan, UnreadablePlan
 from models.action.schedule import ONE_SECOND
 from models.operation import worst
 from models.store import overview
@@ -140,7 +140,7 @@ def _coming(
     row: Mapping[str, Any], within: tuple[datetime, datetime], span: timedelta
 ) -> tuple[datetime, ...]:
     plan = row["plan"]
-    if isinstance(plan, Broken) or not plan.active:
+    if isinstance(plan, UnreadablePlan) or not plan.active:
         return ()
     return tuple(_first_of_spans(plan, row["uid"], within, span))
 

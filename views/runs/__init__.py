@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import Field
 
 from models.action.document import load_action
-from models.action.plan import hooks_of, sound
+from models.action.plan import hooks_of, readable
 from models.errors import NotFound
 from models.operation import OperationState
 from models.sql import read_clock
@@ -266,7 +266,7 @@ def plan(
             name=row["name"],
             now=read_clock(connection),
             active=row["active"],
-            queue=sound(plan_in(row)).queue,
+            queue=readable(plan_in(row)).queue,
             steps=tuple(map(PlannedStep.of, model.operations.steps)),
             recipients=tuple(map(Reached.of, reached)),
             warnings=action_warnings(connection, app, [model], installation.settings)[0],

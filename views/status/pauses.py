@@ -7,7 +7,6 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from broker.names import DEFAULT, HEAVY, QUICK
-from models.carriers import OURS
 from models.celery_task import DEFAULT_QUEUE
 from models.errors import NotFound, Refused
 from models.problems import nearest
@@ -17,6 +16,7 @@ from models.store.pauses import Pause, PauseKind, Target
 from models.tables import small_apps
 from models.values import format_instant, parse_instant
 from models.values.durations import parse_span
+from models.worker_kinds import OURS
 from runtime.database import reading
 from views.finding import refusing
 from views.installation import Installation

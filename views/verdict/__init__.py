@@ -37,14 +37,14 @@ MOST_ACTIONS = 100
 MOST_NAMED = 5
 TICKS = 120
 WORDS: Mapping[Kind, str] = {
-    Kind.SET_ASIDE: "quarantined",
+    Kind.QUARANTINED: "quarantined",
     Kind.ACTION_FAILED: "failed",
     Kind.ACTION_MISSED: "missed",
     Kind.ACTION_OVERDUE: "overdue",
     Kind.NEVER_RAN: "never ran",
 }
 # A quarantined action does nothing until somebody mends it.
-_SEVERITIES = {Trouble.SET_ASIDE: Severity.BROKEN}
+_SEVERITIES = {Trouble.QUARANTINED: Severity.BROKEN}
 
 
 class State(StrEnum):

@@ -36,7 +36,7 @@ class Kind(StrEnum):
     NOTICE_REFUSED = "notice_refused"
     STEP_FAILED = "step_failed"
     MAIL_UNSET = "mail_unset"
-    SET_ASIDE = "set_aside"
+    QUARANTINED = "quarantined"
     ACTION_FAILED = "action_failed"
     ACTION_MISSED = "action_missed"
     ACTION_OVERDUE = "action_overdue"
@@ -45,7 +45,7 @@ class Kind(StrEnum):
 
 # Those of single actions, by their kind.
 OF_ACTIONS = frozenset(
-    {Kind.SET_ASIDE, Kind.ACTION_FAILED, Kind.ACTION_MISSED, Kind.ACTION_OVERDUE, Kind.NEVER_RAN}
+    {Kind.QUARANTINED, Kind.ACTION_FAILED, Kind.ACTION_MISSED, Kind.ACTION_OVERDUE, Kind.NEVER_RAN}
 )
 
 

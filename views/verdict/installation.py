@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from models.carriers import HTTP, OURS
 from models.notices import BROKERS
 from models.problems import listed
 from models.store.installation_facts import DAY, Known, Waiting
@@ -14,6 +13,7 @@ from models.store.ticks import CLOCK_WAS_WRONG
 from models.store.workers import Readers
 from models.values import counted
 from models.values.durations import lasting
+from models.worker_kinds import HTTP, OURS
 from runtime.config import Settings
 from runtime.skew import MAX_SKEW_S
 from views.daemon import Daemon

@@ -33,7 +33,7 @@ VERBS = ("run", "pause", "resume", "delete")
 # The status of the actions that a change of all concerns; the others have it already.
 STANDINGS = {
     "run": {Standing.ACTIVE},
-    "pause": {Standing.ACTIVE, Standing.SET_ASIDE},
+    "pause": {Standing.ACTIVE, Standing.QUARANTINED},
     "resume": {Standing.PAUSED},
 }
 

@@ -20,7 +20,7 @@ from models.tables import action_cursor, actions, revisions
 from models.values import composed
 
 if TYPE_CHECKING:
-    from models.action.plan import Broken, Plan
+    from models.action.plan import Plan, UnreadablePlan
 
 OVERDUE = timedelta(minutes=15)
 # The most seconds that the column of look-backs takes on PostgreSQL.
@@ -105,7 +105,7 @@ def replace_all(
     replaced = sa.update(actions).where(actions.c.uid == new.c.uid)
     values = {one.name: one for one in new.c if one.name != "uid"}
     connection.execute(
-        replaced.values(updated_at=now, set_aside=None, **values), {"given": current}
+        replaced.values(updated_at=now, quarantined=None, **values), {"given": current}
     )
     stored = ("number", "document", "plan", "author")
     rows = [
@@ -115,12 +115,12 @@ def replace_all(
     insert_all(connection, revisions, rows, {"effective_from": sa.literal(now, UTCDateTime())})
 
 
-def set_aside(connection: sa.Connection, uid: UUID, reason: str) -> None:
+def quarantined(connection: sa.Connection, uid: UUID, reason: str) -> None:
     """Quarantine a broken action with the reason, until its next change; ticks ignore it.
 
     Its newest revision ends at the watermark.
     """
-    connection.execute(sa.update(actions).where(actions.c.uid == uid).values(set_aside=reason))
+    connection.execute(sa.update(actions).where(actions.c.uid == uid).values(quarantined=reason))
     connection.execute(
         sa.update(action_cursor)
         .where(action_cursor.c.action_uid == uid)
@@ -132,7 +132,7 @@ def set_aside(connection: sa.Connection, uid: UUID, reason: str) -> None:
         sa.update(revisions)
         .where(revisions.c.action_uid == uid, revisions.c.number == number)
         .where(revisions.c.ended_at.is_(None))
-        .values(ended_at=watermark.scalar_subquery(), end_reason=f"set aside: {reason}")
+        .values(ended_at=watermark.scalar_subquery(), end_reason=f"quarantined: {reason}")
     )
 
 
@@ -255,10 +255,12 @@ def revision_document(connection: sa.Connection, uid: UUID, number: int) -> dict
     return None if text is None else document_in(text)
 
 
-def plan_at(connection: sa.Connection, uid: UUID, number: int | None) -> "Plan | Broken | None":
+def plan_at(
+    connection: sa.Connection, uid: UUID, number: int | None
+) -> "Plan | UnreadablePlan | None":
     """Return the plan of a revision, None if it is missing."""
     its = (revisions.c.action_uid == uid, revisions.c.number == number)
-    found: Plan | Broken | None = connection.execute(
+    found: Plan | UnreadablePlan | None = connection.execute(
         sa.select(revisions.c.plan).where(*its)
     ).scalar_one_or_none()
     return found

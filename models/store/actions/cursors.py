@@ -23,7 +23,7 @@ _COLUMNS = (
     actions.c.active,
     actions.c.event,
     actions.c.revision,
-    actions.c.set_aside,
+    actions.c.quarantined,
     actions.c.deleted_at,
     actions.c.created_at,
 )
@@ -94,7 +94,7 @@ def seen_named(
     `more` are other columns of the actions. The conditions are in words that no partial index has:
     until its first analysis, PostgreSQL takes those for empty, and would read all of the small app.
     """
-    compared = ("name", "owner", "revision", "document_hash", "active", "set_aside", "created_at")
+    compared = ("name", "owner", "revision", "document_hash", "active", "quarantined", "created_at")
     columns = (actions.c.uid.label("action_uid"), *(actions.c[name] for name in compared), *more)
     is_there = sa.case((NOT_DELETED, 1)) == 1
     seen = sa.select(*columns).where(actions.c.small_app_id == small_app_id, is_there)

@@ -48,7 +48,7 @@ _ACTION = (
         actions.c.name,
         actions.c.created_at,
         actions.c.deleted_at,
-        actions.c.set_aside,
+        actions.c.quarantined,
         action_cursor.c.watermark,
         action_cursor.c.effective_from,
     )

@@ -34,7 +34,7 @@ _OF_ACTION = (
     actions.c.name.label("action_name"),
     actions.c.revision.label("newest_revision"),
     # Ticks decide neither a deleted nor a quarantined action.
-    sa.and_(NOT_DELETED, actions.c.set_aside.is_(None)).label("is_decided"),
+    sa.and_(NOT_DELETED, actions.c.quarantined.is_(None)).label("is_decided"),
 )
 # Counted in the statement, by the index on an action's occurrences: nearly always 0.
 _RECORDED = (

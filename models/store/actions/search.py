@@ -28,7 +28,7 @@ class Standing(StrEnum):
 
     ACTIVE = "active"
     PAUSED = "paused"
-    SET_ASIDE = "set aside"
+    QUARANTINED = "quarantined"
     TROUBLED = "troubled"
 
 
@@ -115,13 +115,13 @@ def _sends(task: str) -> sa.ColumnElement[bool]:
 
 
 def _has(standing: Standing, overdue: timedelta) -> sa.ColumnElement[bool]:
-    set_aside = actions.c.set_aside.is_not(None)
+    quarantined = actions.c.quarantined.is_not(None)
     match standing:
         case Standing.ACTIVE:
-            return sa.and_(actions.c.active, ~set_aside)
+            return sa.and_(actions.c.active, ~quarantined)
         case Standing.PAUSED:
-            return sa.and_(sa.not_(actions.c.active), ~set_aside)
-        case Standing.SET_ASIDE:
-            return set_aside
+            return sa.and_(sa.not_(actions.c.active), ~quarantined)
+        case Standing.QUARANTINED:
+            return quarantined
         case Standing.TROUBLED:
             return may_be_unhealthy(overdue)

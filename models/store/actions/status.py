@@ -17,7 +17,7 @@ from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.tables import action_cursor, action_state, actions, findings, operations
 
 if TYPE_CHECKING:
-    from models.action.plan import Broken, Plan
+    from models.action.plan import Plan, UnreadablePlan
 
 # How long a missed occurrence needs attention if the action does nothing meanwhile.
 MISSED_MATTERS = timedelta(days=7)
@@ -28,7 +28,7 @@ NO_UID = UUID(int=0)
 _STORED = [one for one in actions.c if one is not actions.c.plan]
 _OF_STATE = (
     *("last_state", "last_run_at", "last_success_at", "run_number"),
-    *("failures_in_row", "troubles_in_row"),
+    *("failures_in_row", "bad_runs_in_a_row"),
 )
 # The condition of operations_unrun: it was due and never ran.
 _IS_UNRUN = in_literals(operations.c.state, UNRUN)
@@ -79,9 +79,9 @@ def listing(overdue: timedelta, *, has_documents: bool = True) -> sa.Select[Any]
     )
 
 
-def plan_in(row: Mapping[str, Any]) -> "Plan | Broken":
+def plan_in(row: Mapping[str, Any]) -> "Plan | UnreadablePlan":
     """Return the plan of a row, whether the query read it or has only its text."""
-    plan: Plan | Broken | str = row["plan"]
+    plan: Plan | UnreadablePlan | str = row["plan"]
     if not isinstance(plan, str):
         return plan
     from models.action.plan import read_plan
@@ -91,7 +91,7 @@ def plan_in(row: Mapping[str, Any]) -> "Plan | Broken":
 
 def health_in(row: Mapping[str, Any], alert_after: int) -> Health:
     """Return the health of a listed action; `alert_after` holds unless its hooks have a number."""
-    if row["troubles_in_row"]:
+    if row["bad_runs_in_a_row"]:
         # A broken plan has no hooks.
         hooks = getattr(plan_in(row), "hooks", None)
         alert_after = (hooks and hooks.alert_after) or alert_after
@@ -119,7 +119,7 @@ def may_be_unhealthy(overdue: timedelta) -> sa.ColumnElement[bool]:
     has_trouble = state.last_state != "success"
     late = _expected().where(operations.c.recorded_at < database_now(-overdue))
     candidates = (
-        sa.select(actions.c.uid).where(actions.c.set_aside.is_not(None)),
+        sa.select(actions.c.uid).where(actions.c.quarantined.is_not(None)),
         sa.select(state.action_uid).where(state.subject == "", has_trouble),
         _OVERDUE,
         _never_ran(),
@@ -127,7 +127,7 @@ def may_be_unhealthy(overdue: timedelta) -> sa.ColumnElement[bool]:
         late.with_only_columns(uid),
         sa.select(uid).where(_was_missed()),
     )
-    matters = actions.c.active | actions.c.set_aside.is_not(None)
+    matters = actions.c.active | actions.c.quarantined.is_not(None)
     return sa.and_(matters, actions.c.uid.in_(sa.union_all(*candidates)))
 
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from models.action.health import REMEDIES, in_a_row
 from models.action.hooks import HooksModel
-from models.action.plan import Broken, Plan, hooks_of
+from models.action.plan import Plan, UnreadablePlan, hooks_of
 from models.notices import FindingKind, Moment, NoticeKind, Target, moment_of
 from models.operation import OperationState
 from models.store import notices, operations
@@ -27,7 +27,7 @@ LONGEST_LINE = 500
 STATUS = (
     action_state.c.run_number,
     action_state.c.failures_in_row,
-    action_state.c.troubles_in_row,
+    action_state.c.bad_runs_in_a_row,
 )
 # An occurrence that ends after a newer one does not move these back.
 LATEST = ("last_run_at", "last_success_at")
@@ -44,7 +44,7 @@ class End:
     state: OperationState
     reason: str | None
     finished_at: datetime
-    plan: Plan | Broken | None
+    plan: Plan | UnreadablePlan | None
 
 
 def alert_targets(alerts: AlertSettings) -> tuple[Target, ...]:
@@ -78,7 +78,7 @@ def enqueue(
     told = told_of(connection, end.operation_id) | {
         "run_number": status.run_number,
         "failures_in_row": status.failures_in_row,
-        "troubles_in_row": status.troubles_in_row,
+        "bad_runs_in_a_row": status.bad_runs_in_a_row,
     }
     origin = Origin(told["small_app_id"], end.action_uid, end.operation_id)
     payload = {"kind": NoticeKind.RUN_ENDED, **told}
@@ -114,7 +114,7 @@ def _changes(
     known = (status.open_findings or "").split()
     has_failed = moment_of(end.state, end.reason) is Moment.FAILURE
     # More failures than this if the number was lowered, or there was no target before.
-    is_alarming = has_failed and status.troubles_in_row >= (hooks.alert_after or alerts.after)
+    is_alarming = has_failed and status.bad_runs_in_a_row >= (hooks.alert_after or alerts.after)
     is_well, all_of_them = end.state in _WELL, of_findings(hooks, alerts)
     for kind, begins, ends, targets in (
         (FindingKind.FAILING, has_failed, is_well, hooks.of_first_failures),
@@ -129,7 +129,7 @@ def _changes(
 def _found(kind: FindingKind, end: End, told: dict[str, Any]) -> Found:
     how: str = end.state
     if kind is FindingKind.FAILED:
-        how = f"failed or partial {in_a_row(told['troubles_in_row'])}"
+        how = f"failed or partial {in_a_row(told['bad_runs_in_a_row'])}"
     about = str(end.action_uid)
     return Found(kind, about, f"{told['action']}: {how}", REMEDIES[kind], end.action_uid)
 

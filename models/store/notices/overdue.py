@@ -7,7 +7,6 @@ import sqlalchemy as sa
 
 from models.action.health import REMEDIES
 from models.action.plan import hooks_of
-from models.carriers import HTTP, carrier_of
 from models.notices import FindingKind
 from models.operation import OperationState
 from models.sql import database_now, in_literals
@@ -21,6 +20,7 @@ from models.store.operations.causes import FACTS, Causes
 from models.store.pauses import was_paused
 from models.tables import action_state, actions, operations, small_apps
 from models.tables import findings as stored
+from models.worker_kinds import HTTP, worker_kind_of
 from runtime.sections import AlertSettings
 
 
@@ -107,6 +107,6 @@ _OVERTAKEN = _EXPECTED.where(operations.c.action_uid.in_(_WERE_OVERTAKEN), sa.no
 
 
 def _waits(row: sa.Row[Any]) -> str:
-    if row.state == OperationState.PENDING and carrier_of(row.task) is not HTTP:
+    if row.state == OperationState.PENDING and worker_kind_of(row.task) is not HTTP:
         return "it could not be sent; is the broker running?"
     return f"it waits in queue {row.queue} for a free worker"

@@ -45,7 +45,8 @@ def is_requested(row: Columns) -> sa.ColumnElement[bool]:
 # What is being sent to the user's own application must not count as not run until the outcome of
 # the sending is known.
 NOT_BEING_SENT = sa.not_(
-    in_literals(operations.c.state, {OperationState.PENDING}) & operations.c.handing_at.is_not(None)
+    in_literals(operations.c.state, {OperationState.PENDING})
+    & operations.c.send_started_at.is_not(None)
 )
 
 

@@ -8,7 +8,6 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.carriers import CELERY, HTTP, carrier_of
 from models.notices import FindingKind
 from models.operation import OperationState
 from models.sql import read_clock
@@ -19,6 +18,7 @@ from models.store.pauses import Pause, PauseKind
 from models.tables import actions, attempts, findings, operations
 from models.values import format_instant, instant_or_dash
 from models.values.durations import lasting
+from models.worker_kinds import CELERY, HTTP, worker_kind_of
 
 # More pauses than these began after what is asked about was recorded only if people made them.
 LATEST_PAUSES = 100
@@ -66,11 +66,11 @@ class Causes:
         # Those of each queue, the longest running first.
         self._running: dict[str, list[sa.Row[Any]]] = defaultdict(list)
         for row in connection.execute(_RUNNING):
-            self._running[carrier_of(row.task).listed(row.queue)].append(row)
+            self._running[worker_kind_of(row.task).listed(row.queue)].append(row)
 
     def why(self, row: Mapping[Any, Any]) -> str | None:
         """Return what kept an operation with these FACTS from starting, if that is known."""
-        queue = carrier_of(row["task"]).listed(row["queue"])
+        queue = worker_kind_of(row["task"]).listed(row["queue"])
         return (
             self._paused(row, queue)
             or self._broker_down(row)
@@ -87,20 +87,20 @@ class Causes:
         return None
 
     def _broker_down(self, row: Mapping[Any, Any]) -> str | None:
-        carrier = carrier_of(row["task"])
-        for one in () if carrier is HTTP else self._outages:
-            is_its_own = one.kind == FindingKind.BROKER_DOWN or carrier is CELERY
+        worker_kind = worker_kind_of(row["task"])
+        for one in () if worker_kind is HTTP else self._outages:
+            is_its_own = one.kind == FindingKind.BROKER_DOWN or worker_kind is CELERY
             if is_its_own and (one.ended_at is None or one.ended_at > row["since"]):
                 return f"the broker did not answer {self._span(one.began_at, one.ended_at)}"
         return None
 
     def _unheard(self, row: Mapping[Any, Any], queue: str) -> str | None:
-        carrier, is_sent = carrier_of(row["task"]), row["state"] != OperationState.PENDING
+        worker_kind, is_sent = worker_kind_of(row["task"]), row["state"] != OperationState.PENDING
         if self._listened is None or queue in self._listened:
             return None
-        if carrier is HTTP:
+        if worker_kind is HTTP:
             return f"no worker asks for the jobs of queue {row['queue']}"
-        is_known = carrier.knows_readers(row["queue"], is_sent=is_sent)
+        is_known = worker_kind.knows_readers(row["queue"], is_sent=is_sent)
         return f"no worker listens to queue {row['queue']}" if is_known else None
 
     def _daemon_down(self, row: Mapping[Any, Any]) -> str | None:

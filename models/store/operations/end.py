@@ -165,7 +165,7 @@ def _attempt_state(ending: Outcome) -> str:
 
 # Without a known start, the sending counts as the start.
 RAN_AT = sa.func.coalesce(
-    operations.c.first_started_at, operations.c.handing_at, database_now()
+    operations.c.first_started_at, operations.c.send_started_at, database_now()
 ).label("ran_at")
 # SQLite's RETURNING drops table names: columns of a subquery need distinct names.
 _recorded = sa.select(
@@ -256,12 +256,12 @@ def known_after(state: OperationState, ran_at: datetime) -> dict[str, Any]:
     known: dict[str, Any] = {"last_state": state, "last_run_at": ran_at}
     match state:
         case OperationState.SUCCESS:
-            known |= {"last_success_at": ran_at, "failures_in_row": 0, "troubles_in_row": 0}
+            known |= {"last_success_at": ran_at, "failures_in_row": 0, "bad_runs_in_a_row": 0}
         case OperationState.PARTIAL:
             known |= {"failures_in_row": 0}
         case OperationState.HANDED_OVER:
             # Nothing is known to have failed.
-            known |= {"failures_in_row": 0, "troubles_in_row": 0}
+            known |= {"failures_in_row": 0, "bad_runs_in_a_row": 0}
     return known
 
 
@@ -269,9 +269,9 @@ def _counted(ending: Outcome) -> dict[str, int]:
     """Return what an end adds to the counters; the time box is no failure."""
     match ending.state:
         case OperationState.PARTIAL if ending.reason != TIME_BOX:
-            return {"run_number": 1, "troubles_in_row": 1}
+            return {"run_number": 1, "bad_runs_in_a_row": 1}
         case OperationState.FAILED:
-            return {"run_number": 1, "failures_in_row": 1, "troubles_in_row": 1}
+            return {"run_number": 1, "failures_in_row": 1, "bad_runs_in_a_row": 1}
     return {"run_number": 1}
 
 

@@ -38,7 +38,7 @@ def hand_over(
         operations.c.id.in_([id for id, _ in its]),
         sa.tuple_(operations.c.id, operations.c.attempt).in_(its),
         # Else a worker has claimed it meanwhile, and it waits for another operation.
-        operations.c.handing_at.is_not(None),
+        operations.c.send_started_at.is_not(None),
         reason=reason,
         sendings=sa.case(
             (operations.c.sent_at.is_(None), SENT_ONCE_MORE),
@@ -49,7 +49,7 @@ def hand_over(
         operations.c.attempt,
         operations.c.action_uid,
         operations.c.subject,
-        operations.c.handing_at,
+        operations.c.send_started_at,
         operations.c.finished_at,
     )
     rows = connection.execute(ended).all()
@@ -89,7 +89,7 @@ def _remember(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> None:
     known: dict[tuple[UUID, str], dict[str, Any]] = {}
     for row in rows:
         # The start is unknown: the sending counts as it.
-        values = known_after(OperationState.HANDED_OVER, row.handing_at)
+        values = known_after(OperationState.HANDED_OVER, row.send_started_at)
         for subject in _counted_for(row):
             key = {"action_uid": row.action_uid, "subject": subject}
             before = known.get((row.action_uid, subject), {"run_number": 0})

@@ -1,6 +1,6 @@
 """Hand tasks to the user's own application: begin, settle, or decide in doubt.
 
-`handing_at` is committed before sending. After that, only a certain outcome moves the row: the
+`send_started_at` is committed before sending. After that, only a certain outcome moves the row: the
 broker accepted the message, or it did not. If that is uncertain, the operation fails when its
 reservation expires: a task is never sent twice in one attempt.
 """
@@ -50,7 +50,7 @@ NOT_TAKEN = "no worker that follows it has started it within an hour"
 IN_DOUBT = (
     sa.text(SENDABLE),
     operations.c.not_before <= database_now(),
-    operations.c.handing_at.is_not(None),
+    operations.c.send_started_at.is_not(None),
 )
 
 
@@ -91,7 +91,7 @@ def begin(
         ready.append(Handed(row.id, row.attempt, row.queue, handed, _header(row)))
     begun = sa.update(operations).where(operations.c.id.in_([one.id for one in ready]))
     if ready:
-        values = {"handing_at": database_now(), "not_before": database_now(RESERVED_FOR)}
+        values = {"send_started_at": database_now(), "not_before": database_now(RESERVED_FOR)}
         connection.execute(begun.values(values))
     return ready
 
@@ -112,7 +112,7 @@ _READY = (
     .join(small_apps, small_apps.c.id == operations.c.small_app_id)
     .join(revisions, ITS_REVISION)
     .where(in_unindexed(operations.c.state, PENDING))
-    .where(operations.c.handing_at.is_(None), operations.c.waiting_for.is_(None))
+    .where(operations.c.send_started_at.is_(None), operations.c.waiting_for.is_(None))
     .with_for_update(of=operations, skip_locked=True)
 )
 
@@ -186,7 +186,7 @@ def _queued(one: Handed) -> sa.Update:
         OperationState.QUEUED,
         fenced(one.id, one.attempt),
         # Else its worker has claimed it meanwhile, and it waits for another operation.
-        operations.c.handing_at.is_not(None),
+        operations.c.send_started_at.is_not(None),
         since=PENDING,
         # It is never sent again: after that, no following worker has claimed it.
         not_before=database_now(TAKEN_WITHIN),
@@ -205,7 +205,7 @@ def _noted(one: Handed) -> sa.Update:
 def _released(one: Handed) -> sa.Update:
     is_pending = in_unindexed(operations.c.state, PENDING)
     released = sa.update(operations).where(fenced(one.id, one.attempt), is_pending)
-    return released.values(handing_at=None, not_before=database_now(REFUSED_FOR))
+    return released.values(send_started_at=None, not_before=database_now(REFUSED_FOR))
 
 
 def decide_doubtful(
@@ -276,7 +276,7 @@ def await_message(
         OperationState.QUEUED,
         fenced(operation_id, attempt),
         since=PENDING,
-        handing_at=database_now(),
+        send_started_at=database_now(),
         not_before=database_now(delay + TAKEN_WITHIN),
     )
     connection.execute(waits)

@@ -9,7 +9,6 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.carriers import Carrier
 from models.errors import NotFound
 from models.json_text import is_too_large
 from models.operation import ENDED, AttemptKey, OperationState, StepState
@@ -17,8 +16,9 @@ from models.store.operations import heartbeat
 from models.store.operations.end import EndResult, Outcome, end
 from models.store.operations.heartbeat import ATTEMPT, ProgressUpdate, fence
 from models.store.operations.start_checks import NotStarted, OperationFacts
-from models.store.operations.take import Claim, ClaimRequest, WorkerKind, claim
+from models.store.operations.take import Claim, Claimant, ClaimRequest, claim
 from models.tables import attempts, operations
+from models.worker_kinds import WorkerKind
 from runtime.clock import utc_now
 from runtime.sections import AlertSettings
 
@@ -59,13 +59,13 @@ def key_of(lease: str) -> AttemptKey:
 def take(
     connection: sa.Connection,
     wanted: ClaimRequest,
-    carrier: Carrier,
+    worker_kind: WorkerKind,
     step: Step,
     alerts: AlertSettings,
     known: OperationFacts | None = None,
 ) -> Claim | NotStarted:
-    """Start an attempt of that carrier with this step; see `claim` and `WorkerKind.known`."""
-    claimant = WorkerKind(carrier, lambda *_: columns_of(step), known)
+    """Start an attempt of that kind of worker with this step; see `claim` and `Claimant.known`."""
+    claimant = Claimant(worker_kind, lambda *_: columns_of(step), known)
     return claim(connection, wanted, claimant, alerts=alerts)
 
 

@@ -8,8 +8,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from minutebook import lease
-from models.action.plan import Plan, sound
-from models.carriers import CELERY, OURS, carrier_of
+from models.action.plan import Plan, readable
 from models.column_types import shown
 from models.job import JOB
 from models.notices import TIME_BOX
@@ -23,6 +22,7 @@ from models.store.operations.heartbeat import void
 from models.store.operations.reserve import MESSAGE, Message
 from models.store.operations.transitions import RUNNING, archive_last, move
 from models.tables import operations
+from models.worker_kinds import CELERY, OURS, worker_kind_of
 from runtime.database import is_of_no_row
 from runtime.sections import AlertSettings
 
@@ -173,8 +173,8 @@ def _take_back(
     step: dict[str, Any] = next(running, {})
     why, is_asked = f"worker {row['worker']} sent no heartbeat", bool(row["cancel_requested_at"])
     ending = lost(row["losses"], why, step.get("name"), step.get("repeatable", True), is_asked)
-    if carrier_of(row["task"]) is CELERY:
-        ending = lost_task(ending, TriedRow(sound(row["plan"]), row["failures"]))
+    if worker_kind_of(row["task"]) is CELERY:
+        ending = lost_task(ending, TriedRow(readable(row["plan"]), row["failures"]))
     _end(connection, row, ending, alerts)
     return ending.state
 
@@ -198,7 +198,7 @@ def requeue(
     `seen` are their rows, `states` the states allowed, `becomes` the new values of each. It gets a
     new attempt, unless it never had its first: it did not start, nor was it handed over.
     """
-    began = (operations.c.first_started_at, operations.c.handing_at)
+    began = (operations.c.first_started_at, operations.c.send_started_at)
     has_begun = sa.or_(*(one.is_not(None) for one in began))
     values = {
         **_ANEW,

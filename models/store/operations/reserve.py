@@ -12,13 +12,13 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.bulk_sql import given, locked
-from models.carriers import OURS
 from models.operation import UNSTARTED, OperationState
 from models.sql import database_now, in_literals, in_unindexed
 from models.store.operations import RESERVED_FOR
 from models.store.operations.transitions import becomes
 from models.store.pauses import is_paused
 from models.tables import SENDABLE, operations
+from models.worker_kinds import OURS
 
 FIRST_RESEND = timedelta(minutes=5)
 # 5, 10, 20, 40 minutes, then hourly.
@@ -47,7 +47,7 @@ SENT_ONCE_MORE = sa.case(
 READY: tuple[Any, ...] = (
     sa.text(SENDABLE),
     # A message to the user's own application may have been accepted: external_send.py.
-    operations.c.handing_at.is_(None),
+    operations.c.send_started_at.is_(None),
     sa.not_(is_paused(operations.c)),
 )
 # The columns of a message.

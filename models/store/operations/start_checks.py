@@ -11,7 +11,6 @@ import sqlalchemy as sa
 
 from minutebook.steps import SmallApp
 from models.action.plan import Plan
-from models.carriers import Carrier, carrier_of
 from models.errors import LeaseLost
 from models.events import LAST_SEEN
 from models.notices import Moment
@@ -26,6 +25,7 @@ from models.store.operations.transitions import fenced, move
 from models.store.people import users
 from models.tables import operations
 from models.trust import Trust
+from models.worker_kinds import WorkerKind, worker_kind_of
 from runtime.sections import AlertSettings
 
 # The message waited for longer than its task's `expires`.
@@ -116,9 +116,9 @@ class OperationFacts:
         return SmallApp(self.small_app_id, self.app_name, self.app_zone)
 
     @property
-    def carrier(self) -> Carrier:
+    def worker_kind(self) -> WorkerKind:
         """Which workers run it; read from the row, since the plan may be unreadable."""
-        return carrier_of(self.task)
+        return worker_kind_of(self.task)
 
     @property
     def is_requested(self) -> bool:
@@ -264,7 +264,7 @@ def _is_overtaken_retry(connection: sa.Connection, recorded: OperationFacts) -> 
 def _has_expired(connection: sa.Connection, recorded: OperationFacts) -> bool:
     if recorded.expires is None:
         return False
-    is_late = operations.c.handing_at <= database_now(-recorded.expires)
+    is_late = operations.c.send_started_at <= database_now(-recorded.expires)
     late = sa.select(sa.literal(1)).where(operations.c.id == recorded.id, is_late)
     return connection.execute(late).first() is not None
 
@@ -353,7 +353,7 @@ def _put_back(connection: sa.Connection, recorded: OperationFacts) -> None:
 
     A task of the user's application is sent once in an attempt: its next one begins.
     """
-    attempt = recorded.attempt + (0 if recorded.carrier.is_ours else 1)
+    attempt = recorded.attempt + (0 if recorded.worker_kind.is_ours else 1)
     its_attempt = fenced(recorded.id, recorded.attempt)
     kept = move(OperationState.PENDING, its_attempt, attempt=attempt, not_before=database_now())
     connection.execute(kept.values(reason=None))

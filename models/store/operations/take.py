@@ -7,9 +7,8 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.action.plan import NOTHING_PLANNED, Broken
+from models.action.plan import NOTHING_PLANNED, UnreadablePlan
 from models.bulk_sql import given
-from models.carriers import Carrier
 from models.operation import UNSTARTED, AttemptKey, OperationState, new_secret
 from models.sql import in_literals, in_many, in_unindexed
 from models.store.conditions import IS_LIVE, ITS_REVISION
@@ -27,11 +26,12 @@ from models.store.operations.start_checks import (
 from models.store.operations.transitions import RUNNING, move
 from models.store.pauses import is_paused
 from models.tables import actions, operations, revisions, small_apps
+from models.worker_kinds import WorkerKind
 from runtime.sections import AlertSettings
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerKind:
+class Claimant:
     """The kind of worker that claims, and what it writes at the start.
 
     Whoever may write to the broker can name any operation; one that workers of another kind run is
@@ -39,14 +39,14 @@ class WorkerKind:
     """
 
     # None for any kind.
-    carrier: Carrier | None = None
+    worker_kind: WorkerKind | None = None
     # Takes the document and the earlier attempts' steps; returns the columns to write.
     begin: Callable[[str, list[dict[str, Any]]], dict[str, Any]] = lambda _document, _steps: {}
     # The recorded facts of the attempt, if they were read in the transaction of the claim.
     known: OperationFacts | None = None
 
 
-ANY_KIND = WorkerKind()
+ANY_CLAIMANT = Claimant()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Claim(OperationFacts):
 def claim(
     connection: sa.Connection,
     wanted: ClaimRequest,
-    claimant: WorkerKind = ANY_KIND,
+    claimant: Claimant = ANY_CLAIMANT,
     *,
     alerts: AlertSettings,
 ) -> Claim | NotStarted:
@@ -89,7 +89,7 @@ def claim(
     recorded = claimant.known or recorded_of(connection, wanted.id, wanted.attempt)
     if recorded is None:
         return TAKEN
-    if claimant.carrier not in {None, recorded.carrier}:
+    if claimant.worker_kind not in {None, recorded.worker_kind}:
         return FOREIGN
     if recorded.is_held_by(wanted.secret):
         return Claim(**vars(recorded), key=wanted.key)
@@ -102,7 +102,7 @@ def _begin(
     connection: sa.Connection,
     recorded: OperationFacts,
     wanted: ClaimRequest,
-    claimant: WorkerKind,
+    claimant: Claimant,
     alerts: AlertSettings,
 ) -> Claim | NotStarted:
     """Start an attempt that nothing keeps back; one whose plan is unreadable fails."""
@@ -204,7 +204,7 @@ def recorded_of(
 
 
 def _read(row: sa.Row[Any]) -> OperationFacts:
-    if isinstance(row.plan, Broken):
+    if isinstance(row.plan, UnreadablePlan):
         # It waits like any other, and fails at its start.
         return OperationFacts(**{**row._mapping, "plan": NOTHING_PLANNED, "broken": row.plan.text})
     return OperationFacts(**row._mapping)

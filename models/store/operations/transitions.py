@@ -34,7 +34,7 @@ _WRITES: dict[OperationState, dict[str, Any]] = {
     _S.PENDING: {
         "attempt": operations.c.attempt + 1,
         "sendings": 0,
-        "handing_at": None,
+        "send_started_at": None,
         "worker": None,
         "secret": None,
         "heartbeat_at": None,

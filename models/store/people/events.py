@@ -123,7 +123,7 @@ def event_actions(connection: sa.Connection, *only: sa.ColumnElement[bool]) -> S
         .where(
             actions.c.event.is_not(None),
             IS_LIVE,
-            actions.c.set_aside.is_(None),
+            actions.c.quarantined.is_(None),
             *only,
         )
         .order_by(actions.c.uid)
@@ -143,7 +143,7 @@ def hold_all(connection: sa.Connection, uids: Collection[UUID]) -> dict[UUID, in
     )
     # Read after locking: PostgreSQL would show actions from before.
     unchanged = sa.select(actions.c.uid, actions.c.revision).where(
-        in_many(connection, actions.c.uid, held), IS_LIVE, actions.c.set_aside.is_(None)
+        in_many(connection, actions.c.uid, held), IS_LIVE, actions.c.quarantined.is_(None)
     )
     return {row.uid: row.revision for row in connection.execute(unchanged)}
 

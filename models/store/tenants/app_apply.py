@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from minutebook.steps import SmallApp
-from models.action.plan import NOTHING_PLANNED, Broken
+from models.action.plan import NOTHING_PLANNED, UnreadablePlan
 from models.errors import InvalidDocument, Problem, Refused
 from models.store import audit, tenants
 from models.store.conditions import NOT_DELETED
@@ -96,7 +96,7 @@ def _calendars_in_use(
     )
     for row in connection.execute(query.order_by(actions.c.name)) if gone else ():
         # A broken plan is replaced by its document's, which fails for a calendar that is gone.
-        plan = NOTHING_PLANNED if isinstance(row.plan, Broken) else row.plan
+        plan = NOTHING_PLANNED if isinstance(row.plan, UnreadablePlan) else row.plan
         for name in sorted(plan.calendars & {*gone}):
             remedy = f"the action {row.name!r} leaves it out; keep it, or change the action first"
             yield Problem("calendars", name, remedy)

@@ -103,4 +103,4 @@ def test_parameters_that_a_new_version_refuses_fail_the_operation_at_once(
     assert run_attempt(engine, settings, Registry(), (id, 1), "tests") == "failed"
     assert "folder: is required" in row_of(engine, id)["error"]
     with engine.connect() as connection:
-        assert connection.execute(sa.select(actions.c.set_aside)).scalars().all() == [None]
+        assert connection.execute(sa.select(actions.c.quarantined)).scalars().all() == [None]

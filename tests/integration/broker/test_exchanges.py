@@ -79,7 +79,7 @@ def sent(rabbitmq: RabbitMQ, queue: str = "videos") -> list[str]:
 def is_kept(engine: sa.Engine, id: UUID) -> bool:
     """Return whether a later tick sends an operation that the broker refused."""
     row = row_of(engine, id)
-    return (row["state"], row["handing_at"], row["sendings"]) == ("pending", None, 0)
+    return (row["state"], row["send_started_at"], row["sendings"]) == ("pending", None, 0)
 
 
 def test_a_task_goes_to_the_queues_that_are_bound_to_its_route(

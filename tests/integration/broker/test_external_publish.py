@@ -146,7 +146,7 @@ def test_what_has_waited_for_longer_than_it_may_is_not_started(
     follow_by_name(engine, TASK)
     id = due(engine, celery_action(engine, step={"expires": 60}))
     dispatch_ready(engine)
-    update_operation(engine, id, handing_at=database_now(-float(sent_s_ago)))
+    update_operation(engine, id, send_started_at=database_now(-float(sent_s_ago)))
 
     with engine.begin() as connection:
         followed.take(connection, id)
@@ -278,7 +278,7 @@ def test_a_broker_that_is_down_for_certain_leaves_it_pending_and_gets_it_when_it
     dispatch_ready(engine)
 
     assert sent.error is not None
-    assert (waiting["state"], waiting["handing_at"]) == ("pending", None)
+    assert (waiting["state"], waiting["send_started_at"]) == ("pending", None)
     assert row_of(engine, id)["state"] == "handed_over"
     assert len(celery_messages(broker)) == 1
 
@@ -371,7 +371,7 @@ def test_a_broker_that_falls_silent_leaves_one_task_in_doubt_and_releases_the_ot
     rows = [row_of(engine, id) for id in ids]
     assert sent.error is not None
     assert {row["state"] for row in rows} == {"pending"}
-    assert sorted(row["handing_at"] is None for row in rows) == [False, True, True]
+    assert sorted(row["send_started_at"] is None for row in rows) == [False, True, True]
 
 
 def test_a_broker_without_memory_refuses_for_certain(engine: sa.Engine, broker: Broker) -> None:
@@ -384,7 +384,7 @@ def test_a_broker_without_memory_refuses_for_certain(engine: sa.Engine, broker: 
             client.config_set("maxmemory", 0)
 
     assert sent.error is not None
-    assert row_of(engine, id)["handing_at"] is None
+    assert row_of(engine, id)["send_started_at"] is None
 
 
 def test_a_task_that_is_no_longer_allowed_fails_where_it_was_to_be_sent(
@@ -662,5 +662,5 @@ def test_rows_that_others_keep_locked_leave_only_their_own_message_in_doubt(
         sweep(engine)
 
     assert [row_of(engine, id)["state"] for id in ids] == ["pending", "handed_over"]
-    assert row_of(engine, ids[0])["handing_at"] is not None
+    assert row_of(engine, ids[0])["send_started_at"] is not None
     assert len(celery_messages(broker)) == 3

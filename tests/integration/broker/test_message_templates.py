@@ -5,8 +5,8 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from broker.app import configure, kept_producer, publish, publish_one
-from models.carriers import EXECUTE_HEAVY, EXECUTE_QUICK, METATASK_SCHEDULE
 from models.store.operations.reserve import Message
+from models.worker_kinds import EXECUTE_HEAVY, EXECUTE_QUICK, METATASK_SCHEDULE
 from runtime.config import Settings
 from tests.servers import Broker
 

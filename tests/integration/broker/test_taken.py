@@ -5,8 +5,8 @@ from uuid import uuid4
 import pytest
 
 from broker.app import app, configure, publish
-from models.carriers import EXECUTE_QUICK
 from models.store.operations.reserve import Message
+from models.worker_kinds import EXECUTE_QUICK
 from runtime.config import Settings
 from tests.servers import Broker
 

@@ -136,7 +136,7 @@ def test_while_the_broker_refuses_everything_all_wait_and_are_sent_afterwards(
 
     rows = [row_of(engine, id) for id in (own, its)]
     assert (refused.count, refused.error is not None) == (0, True)
-    assert [(row["state"], row["handing_at"]) for row in rows] == [("pending", None)] * 2
+    assert [(row["state"], row["send_started_at"]) for row in rows] == [("pending", None)] * 2
     become_due(engine)
     assert dispatch_ready(engine).error is None
     assert [row_of(engine, id)["state"] for id in (own, its)] == ["queued", "handed_over"]

@@ -189,10 +189,10 @@ def test_what_actions_need(engine: sa.Engine, settings: Settings, examine: Exami
     broken = make_action(engine, name="broken")
     alive(engine, settings, "quick")
     with engine.begin() as connection:
-        stored_actions.set_aside(connection, broken.uid, "its document is broken")
+        stored_actions.quarantined(connection, broken.uid, "its document is broken")
         connection.execute(
             sa.insert(action_state).values(
-                action_uid=failed.uid, last_state="failed", failures_in_row=1, troubles_in_row=1
+                action_uid=failed.uid, last_state="failed", failures_in_row=1, bad_runs_in_a_row=1
             )
         )
 
@@ -201,8 +201,8 @@ def test_what_actions_need(engine: sa.Engine, settings: Settings, examine: Exami
     assert code == 1
     assert found["retention"][0]["text"] == "30 days, and an action looks back 40 days"
     assert found["hooks"][0]["remedy"] == "set SCHED_HOOK_SECRET"
-    assert [one["text"] for one in (*found["set_aside"], *found["actions"])] == [
-        "broken: set aside: its document is broken", "2 unhealthy"
+    assert [one["text"] for one in (*found["quarantined"], *found["actions"])] == [
+        "broken: quarantined: its document is broken", "2 unhealthy"
     ]  # fmt: skip
 
 

@@ -383,7 +383,7 @@ def _operations(
         {"state": "queued", "sent_at": old},
         waits,
         ended,
-        {"state": "pending", "handing_at": old, **theirs},
+        {"state": "pending", "send_started_at": old, **theirs},
         {"state": "pending", **theirs},
         {"state": "pending", "action_uid": event.uid, "subject": "ann", "event_id": "e"},
     ]

@@ -247,7 +247,7 @@ def test_an_operation_that_is_handed_over_ends_as_that(
     one = first(engine)
     other = second(engine, {"on": {"action": "refresh", "ends": "handed_over"}})
     id, _ = run_now(engine, one.uid, "tests")
-    update_operation(engine, id, handing_at=NOON)
+    update_operation(engine, id, send_started_at=NOON)
     with engine.begin() as connection:
         hand_over(connection, [(id, 1)], "no worker follows", AlertSettings())
 

@@ -164,11 +164,11 @@ def test_a_broken_plan_stops_no_other_action(engine: sa.Engine, broken: Change) 
     first = tick(engine, NOON, Sweeper(LEASE, NO_ALERTS))
     second = tick(engine, NOON + MINUTE, Sweeper(LEASE, NO_ALERTS))
 
-    assert (first.recorded, first.set_aside, second.recorded) == (1, 1, 1)
+    assert (first.recorded, first.quarantined, second.recorded) == (1, 1, 1)
     with reading(engine) as connection:
         found = perhaps_unhealthy(connection, MINUTE)
-    (one,) = (row for row in found if row["set_aside"])
-    assert (one["name"], "Mars/Olympus" in one["set_aside"]) == ("broken", True)
+    (one,) = (row for row in found if row["quarantined"])
+    assert (one["name"], "Mars/Olympus" in one["quarantined"]) == ("broken", True)
 
 
 @pytest.mark.parametrize("ticked", [False, True], ids=["before_a_tick", "after_a_tick"])
@@ -187,8 +187,8 @@ def test_a_broken_action_is_paused_repaired_and_deleted(
     sound = _standing(engine, broken)
     deletion.delete(engine, broken.uid, author())
 
-    assert (paused["active"], paused["set_aside"] is None) == (False, False)
-    assert (repaired.uid, sound["active"], sound["set_aside"]) == (broken.uid, True, None)
+    assert (paused["active"], paused["quarantined"] is None) == (False, False)
+    assert (repaired.uid, sound["active"], sound["quarantined"]) == (broken.uid, True, None)
     with reading(engine) as connection:
         assert [row["name"] for row in actions.listed(connection, 1)] == ["healthy"]
 

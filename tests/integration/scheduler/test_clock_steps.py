@@ -226,7 +226,7 @@ def quarantine(engine: sa.Engine, clock: VirtualClock, now: datetime) -> None:
     with engine.begin() as connection:
         spoil(connection, plan="{}")
         connection.execute(sa.update(action_cursor).values(next_occurrence_at=now))
-    assert run_tick(engine, clock, now).set_aside == 1
+    assert run_tick(engine, clock, now).quarantined == 1
 
 
 def repair(engine: sa.Engine) -> None:

@@ -151,7 +151,7 @@ def test_a_broken_dependant_keeps_neither_the_end_nor_the_others(engine: sa.Engi
         state = connection.execute(sa.select(operations.c.state).where(operations.c.id == id))
         row = cursors.seen(connection, [two.uid])[two.uid]
         assert state.scalar_one() == SUCCESS
-    assert row.set_aside
+    assert row.quarantined
     assert len(rows_of(engine, three)) == 1
 
 

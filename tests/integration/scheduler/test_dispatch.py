@@ -10,7 +10,6 @@ import sqlalchemy as sa
 
 from broker import app
 from broker.sending import Sent, send_ended, send_reserved
-from models.carriers import EXECUTE_QUICK
 from models.operation import Cause, OperationState
 from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
@@ -19,6 +18,7 @@ from models.store.operations.end import EndResult
 from models.store.operations.reserve import Message
 from models.store.tick_work import EVERYTHING
 from models.tables import operations
+from models.worker_kinds import EXECUTE_QUICK
 from runtime.clock import wait_for
 from runtime.database import reading
 from scheduler.sweep import MOST_RESERVED, Sweeper, _dispatch

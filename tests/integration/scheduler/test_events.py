@@ -248,7 +248,7 @@ def test_starts_at_and_ends_at_bound_what_is_due(engine: sa.Engine) -> None:
     assert told(rows_of(engine, action)) == [("-3", "queued"), ("-2", "queued")]
 
 
-def test_a_broken_event_action_is_set_aside_and_the_others_go_on(engine: sa.Engine) -> None:
+def test_a_broken_event_action_is_quarantined_and_the_others_go_on(engine: sa.Engine) -> None:
     broken = make_action(engine, name="broken", when=WEEK_AFTER, since=NOW - DAY)
     action = make_action(engine, when={"on": "instance.user.last_seen"}, since=NOW - DAY)
     make_user(engine, "ann", last_seen_at=NOW)
@@ -259,7 +259,7 @@ def test_a_broken_event_action_is_set_aside_and_the_others_go_on(engine: sa.Engi
 
     report = run_tick(engine, NOW)
 
-    assert report.set_aside == 1
+    assert report.quarantined == 1
     assert told(rows_of(engine, action)) == [("ann", "queued")]
     with reading(engine) as connection:
         (one,) = perhaps_unhealthy(connection, DAY)

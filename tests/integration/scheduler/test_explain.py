@@ -284,7 +284,7 @@ def test_a_deleted_one_is_told_of_too(engine: sa.Engine, why: Why) -> None:
     assert "was deleted at" in found.text
 
 
-def test_one_that_is_set_aside_tells_the_fault(engine: sa.Engine, why: Why) -> None:
+def test_one_that_is_quarantined_tells_the_fault(engine: sa.Engine, why: Why) -> None:
     action = make_action(engine, name="weekly")
     with engine.begin() as connection:
         spoil(connection, plan="{}")
@@ -293,7 +293,7 @@ def test_one_that_is_set_aside_tells_the_fault(engine: sa.Engine, why: Why) -> N
 
     found = why(action, datetime(2190, 1, 1, tzinfo=UTC))
 
-    assert found.verdict == "set_aside"
+    assert found.verdict == "quarantined"
     assert "cannot be read" in found.text
     change.apply_all(engine, [make_document(name="weekly")], author())
     assert why(action, datetime(2190, 1, 1, tzinfo=UTC)).verdict == "not_due_yet"
@@ -401,7 +401,7 @@ def test_a_revision_that_somebody_broke_is_told(engine: sa.Engine, why: Why) -> 
 
     answer = why(action, SEVEN)
 
-    assert answer.verdict == "set_aside"
+    assert answer.verdict == "quarantined"
     assert "the plan of revision 1 cannot be read" in answer.text
 
 

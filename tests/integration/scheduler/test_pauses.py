@@ -8,7 +8,6 @@ import pytest
 import sqlalchemy as sa
 
 from broker.sending import send_reserved
-from models.carriers import CELERY, HTTP, OURS, Carrier
 from models.errors import NotFound, Refused
 from models.sql import database_now, read_clock
 from models.store import pauses as store
@@ -17,9 +16,10 @@ from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import jobs, reserve
 from models.store.operations.reserve import Message
 from models.store.operations.start_checks import NotStarted
-from models.store.operations.take import Claim, WorkerKind
+from models.store.operations.take import Claim, Claimant
 from models.store.scope import Scope
 from models.tables import pauses as table
+from models.worker_kinds import CELERY, HTTP, OURS, WorkerKind
 from runtime.config import Settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
@@ -169,7 +169,7 @@ def test_a_name_pauses_the_queue_that_it_names(
 
 
 @pytest.mark.parametrize(
-    ("carrier", "attempt"),
+    ("worker_kind", "attempt"),
     [
         pytest.param(OURS, 1, id="ours"),
         pytest.param(HTTP, 1, id="job"),
@@ -178,23 +178,23 @@ def test_a_name_pauses_the_queue_that_it_names(
     ],
 )
 def test_a_take_of_what_was_sent_before_is_put_back(
-    engine: sa.Engine, opened: Installation, carrier: Carrier, attempt: int
+    engine: sa.Engine, opened: Installation, worker_kind: WorkerKind, attempt: int
 ) -> None:
     id = make_operation(engine, make_action(engine), clock(engine))
-    sending = database_now() if carrier is CELERY else None
+    sending = database_now() if worker_kind is CELERY else None
     update_operation(
         engine,
         id,
         state="queued",
-        task=TASKS[carrier],
+        task=TASKS[worker_kind],
         sent_at=database_now(),
-        handing_at=sending,
+        send_started_at=sending,
     )
     pauses.pause(opened, everything=True)
 
     def take(attempt: int) -> Claim | NotStarted:
         with engine.begin() as connection:
-            return claim(connection, id, attempt, "w", WorkerKind(carrier), alerts=NO_ALERTS)
+            return claim(connection, id, attempt, "w", Claimant(worker_kind), alerts=NO_ALERTS)
 
     put_back = take(1)
 
@@ -322,7 +322,7 @@ def test_a_mark_that_comes_after_a_put_back_holds_up_nothing(
     message = message_of(engine, id)
     pauses.pause(opened, everything=True)
     with engine.begin() as connection:
-        claim(connection, id, 1, "w", WorkerKind(OURS), alerts=NO_ALERTS)
+        claim(connection, id, 1, "w", Claimant(OURS), alerts=NO_ALERTS)
         reserve.mark_sent(connection, [message])
 
     pauses.resume(opened, everything=True)

@@ -62,7 +62,7 @@ def test_a_missing_right_quarantines_nothing_and_once_given_all_is_sent(
     with pytest.raises(sa.exc.ProgrammingError, match="permission denied for table operations"):
         tick(limited, NOON, Sweeper(MINUTE, NO_ALERTS))
     with engine.begin() as connection:
-        quarantined = connection.execute(sa.select(actions.c.set_aside)).scalars().all()
+        quarantined = connection.execute(sa.select(actions.c.quarantined)).scalars().all()
         connection.execute(sa.text(f"GRANT INSERT ON operations TO {role}"))
     report = tick(limited, NOON, Sweeper(MINUTE, NO_ALERTS))
     limited.dispose()

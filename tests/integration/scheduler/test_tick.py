@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from models.fingerprint import operation_id
 from models.sql import read_clock
 from models.store import key_values
-from models.store.actions import set_aside
+from models.store.actions import quarantined
 from models.store.actions.deletion import mark_deleted
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.take import Claim
@@ -240,7 +240,7 @@ def _side_by_side(engine: sa.Engine, now: datetime) -> list[TickReport]:
         return [future.result() for future in both]
 
 
-def test_a_row_broken_by_hand_is_set_aside_and_disturbs_no_other(
+def test_a_row_broken_by_hand_is_quarantined_and_disturbs_no_other(
     engine: sa.Engine, broker: Broker
 ) -> None:
     broken = make_action(engine, name="broken", since=SEVEN - MINUTE)
@@ -250,10 +250,10 @@ def test_a_row_broken_by_hand_is_set_aside_and_disturbs_no_other(
 
     report = run_tick(engine, SEVEN)
 
-    assert (report.set_aside, report.recorded) == (1, 1)
+    assert (report.quarantined, report.recorded) == (1, 1)
     assert [row["state"] for row in rows_of(engine, sound)] == ["queued"]
     assert cursor_of(engine, broken)["next_occurrence_at"] is None
-    assert run_tick(engine, SEVEN + MINUTE).set_aside == 0
+    assert run_tick(engine, SEVEN + MINUTE).quarantined == 0
 
 
 def test_a_clock_that_ran_ahead_is_undone(engine: sa.Engine) -> None:
@@ -343,12 +343,12 @@ def test_what_a_hand_schedules_of_a_deleted_or_quarantined_action_is_not_due(
         if gone == "deleted":
             mark_deleted(connection, [action.uid], SEVEN - MINUTE)
         else:
-            set_aside(connection, action.uid, "broken")
+            quarantined(connection, action.uid, "broken")
         connection.execute(sa.update(action_cursor).values(next_occurrence_at=SEVEN))
 
     report = run_tick(engine, SEVEN)
 
-    assert (report.recorded, report.set_aside, rows_of(engine, action)) == (0, 0, [])
+    assert (report.recorded, report.quarantined, rows_of(engine, action)) == (0, 0, [])
     assert cursor_of(engine, action)["next_occurrence_at"] is None
 
 

@@ -17,7 +17,7 @@ BIG = {"actions", "action_cursor", "operations", "revisions", "attempts", "holde
 PARTIAL = {
     "actions_on_events",
     "actions_refreshing",
-    "actions_set_aside",
+    "actions_quarantined",
     "actions_with_command",
     "actions_with_execsum",
     "operations_to_send",

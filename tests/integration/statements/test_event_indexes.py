@@ -139,7 +139,7 @@ def test_an_end_finds_what_depends_on_it(crowd: Filled) -> None:
     ids = [make_operation(crowd.engine, action, crowd.now + n * MINUTE) for n in range(3)]
     with crowd.engine.begin() as connection:
         assert isinstance(claim(connection, ids[0], 1, "tests", alerts=NO_ALERTS), Claim)
-        connection.execute(sa.update(operations).values(handing_at=crowd.now))
+        connection.execute(sa.update(operations).values(send_started_at=crowd.now))
     statements = Statements(crowd.engine, is_repeated=False)
 
     with statements.captured():

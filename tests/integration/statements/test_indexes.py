@@ -342,7 +342,7 @@ def test_actions_that_need_attention_are_found_by_what_troubles_them(
     with statements.captured(), reading(filled.engine) as connection:
         search.page(connection, search.Asked(WHOLE_INSTALLATION, wanted), 50, timedelta(hours=1))
 
-    assert_indexed(statements, "actions_set_aside", "operations_unrun")
+    assert_indexed(statements, "actions_quarantined", "operations_unrun")
     unrun = [
         one
         for reads in statements.reads().values()

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 
-from models.store.actions import set_aside
+from models.store.actions import quarantined
 from models.store.notices.alerting import NO_ALERTS
 from models.tables import action_cursor
 from scheduler.sweep import Sweeper
@@ -19,7 +19,7 @@ MINUTE = timedelta(minutes=1)
 def test_a_tick_over_many_actions_reads_no_document(engine: sa.Engine) -> None:
     uids = make_many(engine, 50)
     with engine.begin() as connection:
-        set_aside(connection, uids[0], "no reason")
+        quarantined(connection, uids[0], "no reason")
         connection.execute(sa.update(action_cursor).values(next_occurrence_at=NOON))
 
     with executed(engine) as statements:

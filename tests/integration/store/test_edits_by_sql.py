@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from models.store.actions import set_aside, switch_off
+from models.store.actions import quarantined, switch_off
 from models.tables import actions
 from runtime.database import reading
 from scheduler.changes import Change, change, deletion, editing
@@ -61,11 +61,11 @@ def test_a_quarantined_action_is_switched_off_without_a_revision(
     engine: sa.Engine, action: Change
 ) -> None:
     with engine.begin() as connection:
-        set_aside(connection, action.uid, "broken")
+        quarantined(connection, action.uid, "broken")
         switch_off(connection, action.uid)
 
     with pytest.raises(sa.exc.IntegrityError, match="action apply"):
-        write(engine, "UPDATE actions SET active = NOT active, set_aside = NULL")
+        write(engine, "UPDATE actions SET active = NOT active, quarantined = NULL")
     assert (row(engine, action).revision, row(engine, action).active) == (1, False)
 
 

@@ -57,7 +57,7 @@ def ends(engine: sa.Engine, id: UUID) -> None:
 
 
 def is_handed_over(engine: sa.Engine, id: UUID) -> None:
-    update_operation(engine, id, handing_at=NOON)
+    update_operation(engine, id, send_started_at=NOON)
     with engine.begin() as connection:
         impatient(connection)
         external_end.hand_over(connection, [(id, 1)], "sent", NO_ALERTS)
@@ -100,4 +100,4 @@ def test_a_broken_one_is_left_to_the_next_tick(
 
     second = tick(engine, NOON + MINUTE, Sweeper(MINUTE, NO_ALERTS))
 
-    assert (first.recorded, first.set_aside, second.set_aside) == (1, 0, 1)
+    assert (first.recorded, first.quarantined, second.quarantined) == (1, 0, 1)

@@ -41,7 +41,7 @@ def test_what_waits_for_the_longest_is_reserved_first(engine: sa.Engine) -> None
 
 def test_what_may_be_with_another_application_is_not_sent_again(engine: sa.Engine) -> None:
     (id,) = make_sendable(engine, 10)
-    update_operation(engine, id, handing_at=database_now(-10.0))
+    update_operation(engine, id, send_started_at=database_now(-10.0))
 
     with engine.begin() as connection:
         assert reserve.reserve_sendable(connection, 10) == []

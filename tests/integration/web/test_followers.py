@@ -9,7 +9,6 @@ import pytest
 import sqlalchemy as sa
 
 from broker.app import configure
-from models.carriers import EXECUTE_QUICK, HTTP, OURS, Carrier
 from models.operation import AttemptKey
 from models.roles import Role
 from models.sql import database_now
@@ -18,11 +17,12 @@ from models.store import workers as worker_store
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import external_worker, put_back
 from models.store.operations.start_checks import NotClaimed, NotStarted
-from models.store.operations.take import WorkerKind
+from models.store.operations.take import Claimant
 from models.store.operations.transitions import attempts_of
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import notices, small_apps, workers
 from models.trust import Trust
+from models.worker_kinds import EXECUTE_QUICK, HTTP, OURS, WorkerKind
 from runtime.database import reading
 from runtime.sections import AlertSettings
 from scheduler.on_demand.cancel import cancel
@@ -260,7 +260,9 @@ def test_the_attempt_that_celery_sends_itself_may_be_faster_than_the_record(
     assert kind_of(early) == (409, "not-ready")
     assert (row["state"], row["attempt"], row["failures"]) == ("queued", 2, 0)
     # A minute until Celery sends it, and an hour for a worker to take it.
-    assert (row["not_before"] - row["handing_at"]).total_seconds() == pytest.approx(3660, abs=1)
+    assert (row["not_before"] - row["send_started_at"]).total_seconds() == pytest.approx(
+        3660, abs=1
+    )
 
 
 @pytest.mark.parametrize(
@@ -308,7 +310,7 @@ def test_a_revoked_task_s_operation_is_cancelled_or_asked_to_end(
         worker.takes(id)
     if state == "pending":
         # Its process was killed: it waits for its next attempt.
-        update_operation(desk.engine, id, state="pending", attempt=2, handing_at=None)
+        update_operation(desk.engine, id, state="pending", attempt=2, send_started_at=None)
 
     assert Worker(desk).discard(id, "revoked").status_code == 204
 
@@ -335,7 +337,7 @@ def test_an_operation_whose_task_never_runs_fails_with_the_reason(
 
 def test_what_is_just_being_sent_is_asked_for_again(desk: Web, worker: Worker) -> None:
     id = make_operation(desk.engine, celery_action(desk.engine), NOON)
-    update_operation(desk.engine, id, handing_at=database_now())
+    update_operation(desk.engine, id, send_started_at=database_now())
 
     assert kind_of(worker.discard(id, "revoked")) == (409, "not-ready")
     assert row_of(desk.engine, id)["state"] == "pending"
@@ -494,14 +496,14 @@ def test_a_worker_does_not_take_the_name_of_one_of_ours(desk: Web, worker: Worke
     assert tuple(row) == ("quick", None, None)
 
 
-@pytest.mark.parametrize("carrier", [OURS, HTTP])
+@pytest.mark.parametrize("worker_kind", [OURS, HTTP])
 def test_a_task_of_the_application_is_claimed_by_no_worker_of_another_kind(
-    desk: Web, carrier: Carrier
+    desk: Web, worker_kind: WorkerKind
 ) -> None:
     id = make_sent(desk)
 
     with desk.engine.begin() as connection:
-        found = claim(connection, id, 1, "quick@host:1", WorkerKind(carrier), alerts=NO_ALERTS)
+        found = claim(connection, id, 1, "quick@host:1", Claimant(worker_kind), alerts=NO_ALERTS)
 
     assert isinstance(found, NotStarted)
     assert found.why == NotClaimed.FOREIGN

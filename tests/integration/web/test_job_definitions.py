@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from cli.main import run
-from models.action.plan import sound
+from models.action.plan import readable
 from models.errors import InvalidDocument, NotFound, Refused
 from models.job import id_of
 from models.roles import Role
@@ -64,7 +64,7 @@ def test_an_added_job_is_an_action_that_runs_at_once_and_every_five_minutes(
     assert listed.next_run_at >= row["created_at"]
     assert (listed.url, listed.interval_s, listed.meta) == (URL, 300, {"depth": "2"})
     made = row["created_at"]
-    first, second = next_occurrences(sound(plan_in(row)), row["uid"], made, 2)
+    first, second = next_occurrences(readable(plan_in(row)), row["uid"], made, 2)
     assert first - made < timedelta(seconds=5)
     assert second - first == timedelta(seconds=300)
 
@@ -78,7 +78,7 @@ def test_adding_a_job_again_changes_it_and_keeps_its_policy(opened: Installation
 
     assert (changed.change, again.change) == ("changed", "unchanged")
     with reading(opened.engine) as connection:
-        plan = sound(plan_in(actions.find(connection, 1, id_of(URL), opened.scope)))
+        plan = readable(plan_in(actions.find(connection, 1, id_of(URL), opened.scope)))
     assert (plan.policy.retry.max_attempts, plan.every) == (3, timedelta(minutes=1))
 
 

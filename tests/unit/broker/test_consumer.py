@@ -8,7 +8,7 @@ from kombu.message import Message
 from broker.consumer import log_lost_connections_calmly
 
 
-class Broken:
+class UnreadablePlan:
     """A channel whose connection is gone."""
 
     no_ack_consumers = None
@@ -24,7 +24,7 @@ def test_it_is_logged_without_alarm_and_without_a_traceback(
     caplog.set_level(logging.INFO)
     celery = logging.getLogger("celery.worker.request")
 
-    Message(delivery_tag="1", channel=Broken()).ack_log_error(celery, (ConnectionError,))
+    Message(delivery_tag="1", channel=UnreadablePlan()).ack_log_error(celery, (ConnectionError,))
 
     [line] = caplog.records
     assert line.getMessage() == (

@@ -14,7 +14,7 @@ class Loud:
 LOUD = Loud()
 
 
-class Broken:
+class UnreadablePlan:
     __signature__ = "none"
 
     def __call__(self) -> None: ...
@@ -73,7 +73,7 @@ def test_a_default_without_credentials_is_said(default: str) -> None:
 
 def test_what_has_no_signature_or_a_long_one_is_left_out() -> None:
     long = eval(f"lambda {', '.join(f'p{n}' for n in range(31))}: None")
-    tasks = {"broken": Broken(), "long": long, "short": plain}
+    tasks = {"broken": UnreadablePlan(), "long": long, "short": plain}
 
     found = signatures_of({name: SimpleNamespace(run=run) for name, run in tasks.items()})
 

@@ -11,10 +11,10 @@ import pytest
 from models.action.document import ParseContext, parse_action, plan_of
 from models.action.plan import Plan
 from models.action.policy import NO_TIME_LIMIT
-from models.carriers import OWN_TASKS
 from models.celery_task import CeleryRules, HandOver, misfit, refusals
 from models.json_text import read_json
 from models.trust import Trust
+from models.worker_kinds import OWN_TASKS
 from tests.factories import STEPS, make_document
 
 RULES = CeleryRules(("shop.tasks.*", "crm.sync"))

@@ -97,11 +97,15 @@ def test_a_text_that_counts_further_is_the_same_finding() -> None:
 
 
 def test_each_quarantined_action_is_told() -> None:
-    one, other = (finding(Kind.SET_ASIDE, uid=UUID(int=number)) for number in (1, 2))
+    one, other = (finding(Kind.QUARANTINED, uid=UUID(int=number)) for number in (1, 2))
 
     told = story((0, [one, other]), (4, [one, other]), (5, [other]))
 
-    assert told == [(4, "begun", "set_aside"), (4, "begun", "set_aside"), (5, "over", "set_aside")]
+    assert told == [
+        (4, "begun", "quarantined"),
+        (4, "begun", "quarantined"),
+        (5, "over", "quarantined"),
+    ]
 
 
 @pytest.mark.parametrize(

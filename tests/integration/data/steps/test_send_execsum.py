@@ -133,7 +133,7 @@ def test_a_preview_is_what_would_be_mailed_and_sends_nothing(
 
 
 def _state(uid: UUID, checkpoint: dict[str, Any]) -> dict[str, Any]:
-    counts = dict.fromkeys(("run_number", "failures_in_row", "troubles_in_row"), 0)
+    counts = dict.fromkeys(("run_number", "failures_in_row", "bad_runs_in_a_row"), 0)
     return {"action_uid": uid, "subject": "", "checkpoint": checkpoint, **counts}
 
 

@@ -141,11 +141,11 @@ def missed_one(web: Web) -> None:
     missed(web)
 
 
-def set_aside(web: Web) -> None:
+def quarantined(web: Web) -> None:
     alive(web)
     with web.engine.begin() as connection:
         broken = sa.update(actions).where(actions.c.name == "nightly")
-        connection.execute(broken.values(set_aside="it cannot be read"))
+        connection.execute(broken.values(quarantined="it cannot be read"))
 
 
 def mails(web: Web) -> None:
@@ -174,7 +174,7 @@ SITUATIONS: dict[str, tuple[Make, str, str]] = {
     "a step module is broken": (unloaded, "broken", "step_failed"),
     "an action failed": (failed, "attention", "action_failed"),
     "an action was missed": (missed_one, "attention", "action_missed"),
-    "an action is quarantined": (set_aside, "broken", "set_aside"),
+    "an action is quarantined": (quarantined, "broken", "quarantined"),
     "mail has no server": (mails, "ok|attention", "mail_unset"),
 }
 
@@ -224,7 +224,7 @@ def test_a_small_app_is_judged_by_its_own(web: Web) -> None:
     assert (bakery["state"], bakery["counts"]) == ("ok", {})
 
 
-OF_ACTIONS = ("set_aside", "action_failed", "action_missed", "action_overdue", "never_ran")
+OF_ACTIONS = ("quarantined", "action_failed", "action_missed", "action_overdue", "never_ran")
 
 
 def _text(page: httpx.Response) -> str:

@@ -76,7 +76,7 @@ def lived_in(web_on_sqlite: Web) -> Web:
                 "last_success_at": ended[-1]["finished_at"],
                 "run_number": len(rows),
                 "failures_in_row": in_row,
-                "troubles_in_row": in_row,
+                "bad_runs_in_a_row": in_row,
             }
             upsert(connection, action_state, [state])
             cursor = sa.update(action_cursor).where(action_cursor.c.action_uid == uid)

@@ -111,7 +111,7 @@ def test_an_overview_of_every_trouble_asks_no_more_often(web: Web, browse: Brows
     with web.engine.begin() as connection:
         ticks.daemon_stopped(connection, "here:1")
         broken = sa.update(actions).where(actions.c.name == "broken")
-        connection.execute(broken.values(set_aside="it cannot be read"))
+        connection.execute(broken.values(quarantined="it cannot be read"))
     ended(web, "runs", "running")
     ended(web, "failed", "failed", error="no")
     waits = run(shop, "waits").id

@@ -10,13 +10,13 @@ from models.action.health import Health, Trouble, health_of
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 WELL = {
     "active": True,
-    "set_aside": None,
+    "quarantined": None,
     "updated_at": NOON,
     "last_state": "success",
     "last_run_at": NOON,
     "last_success_at": NOON,
     "failures_in_row": 0,
-    "troubles_in_row": 0,
+    "bad_runs_in_a_row": 0,
     "overdue_since": None,
     "missed_at": None,
     "trouble_reason": None,
@@ -58,20 +58,20 @@ PARTIAL = {"last_state": "partial"}
             {"last_state": None, "first_run": "running"},
             Health(None, "runs for the first time"),
         ),
-        ({"set_aside": "broken"}, Health(Trouble.SET_ASIDE, "set aside: broken", NOON)),
+        ({"quarantined": "broken"}, Health(Trouble.QUARANTINED, "quarantined: broken", NOON)),
         ({"active": False, "last_state": "failed"}, Health(None, "paused")),
         (
-            {"last_state": "failed", "failures_in_row": 1, "troubles_in_row": 1},
+            {"last_state": "failed", "failures_in_row": 1, "bad_runs_in_a_row": 1},
             Health(Trouble.FAILED, "failed at its last run", NOON),
         ),
         (
-            {"last_state": "failed", "failures_in_row": 4, "troubles_in_row": 4},
+            {"last_state": "failed", "failures_in_row": 4, "bad_runs_in_a_row": 4},
             Health(Trouble.FAILED, "failed 4 times in a row", NOON),
         ),
-        ({**PARTIAL, "troubles_in_row": 2}, Health(None, "succeeded in part at its last run")),
+        ({**PARTIAL, "bad_runs_in_a_row": 2}, Health(None, "succeeded in part at its last run")),
         ({"last_state": "cancelled"}, Health(None, "was cancelled at its last run")),
         (
-            {**PARTIAL, "troubles_in_row": 3},
+            {**PARTIAL, "bad_runs_in_a_row": 3},
             Health(Trouble.FAILED, "failed or partial 3 times in a row", NOON),
         ),
         (

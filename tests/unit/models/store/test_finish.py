@@ -16,9 +16,9 @@ ONE = {"run_number": 1}
 @pytest.mark.parametrize(
     ("state", "expected"),
     [
-        (S.SUCCESS, {"last_success_at": AT, "failures_in_row": 0, "troubles_in_row": 0}),
+        (S.SUCCESS, {"last_success_at": AT, "failures_in_row": 0, "bad_runs_in_a_row": 0}),
         (S.PARTIAL, {"failures_in_row": 0}),
-        (S.HANDED_OVER, {"failures_in_row": 0, "troubles_in_row": 0}),
+        (S.HANDED_OVER, {"failures_in_row": 0, "bad_runs_in_a_row": 0}),
         (S.FAILED, {}),
     ],
 )
@@ -32,10 +32,10 @@ def test_an_end_ends_the_row_of_failures_or_of_troubles(
     ("ending", "expected"),
     [
         pytest.param(Outcome(S.SUCCESS), ONE, id="success"),
-        pytest.param(Outcome(S.PARTIAL), ONE | {"troubles_in_row": 1}, id="partial"),
+        pytest.param(Outcome(S.PARTIAL), ONE | {"bad_runs_in_a_row": 1}, id="partial"),
         pytest.param(Outcome(S.PARTIAL, reason=TIME_BOX), ONE, id="stopped_in_time"),
         pytest.param(
-            Outcome(S.FAILED), ONE | {"failures_in_row": 1, "troubles_in_row": 1}, id="failed"
+            Outcome(S.FAILED), ONE | {"failures_in_row": 1, "bad_runs_in_a_row": 1}, id="failed"
         ),
     ],
 )

@@ -100,4 +100,4 @@ def test_a_new_attempt_has_no_worker_and_no_message() -> None:
     written = becomes(OperationState.PENDING, {OperationState.RUNNING})
 
     assert written["attempt"].compare(operations.c.attempt + 1)
-    assert {written[name] for name in ("worker", "heartbeat_at", "handing_at")} == {None}
+    assert {written[name] for name in ("worker", "heartbeat_at", "send_started_at")} == {None}

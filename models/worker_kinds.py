@@ -1,4 +1,4 @@
-"""Carriers: the ways by which operations reach their workers. broker/sending.py sends by them."""
+"""The three kinds of worker, and how operations reach them."""
 
 from dataclasses import dataclass
 
@@ -18,19 +18,19 @@ DELIVER_NOTICE = "deliver_notice"
 
 
 @dataclass(frozen=True, slots=True)
-class Carrier:
-    """A way to workers of one kind: no others may claim, renew or end its operations."""
+class WorkerKind:
+    """A kind of worker: no others may claim, renew or end its operations."""
 
     name: str
-    # The tasks that its operations name; empty for any that no other carrier has.
+    # The tasks that its operations name; empty for any that no other kind has.
     tasks: frozenset[str]
-    # What stands before the name of a queue where queues of all carriers are listed.
+    # What stands before the name of a queue where queues of all worker kinds are listed.
     prefix: str
     # Whether workers of ours consume its queues, and which they are is known.
     is_ours: bool = True
 
     def listed(self, queue: str) -> str:
-        """Return the name of a queue where queues of all carriers are listed."""
+        """Return the name of a queue where queues of all worker kinds are listed."""
         return self.prefix + queue
 
     def knows_readers(self, queue: str, *, is_sent: bool) -> bool:
@@ -41,18 +41,18 @@ class Carrier:
         return self.is_ours or (is_sent and BY_EXCHANGE not in queue)
 
 
-OURS = Carrier("minutebook", frozenset({EXECUTE_HEAVY, EXECUTE_QUICK}), QUEUE_PREFIX)
+OURS = WorkerKind("minutebook", frozenset({EXECUTE_HEAVY, EXECUTE_QUICK}), QUEUE_PREFIX)
 # Workers that ask over HTTP: the broker gets none of these operations.
-HTTP = Carrier("job", frozenset({JOB}), QUEUE_PREFIX + JOB_PREFIX)
+HTTP = WorkerKind("job", frozenset({JOB}), QUEUE_PREFIX + JOB_PREFIX)
 # Workers of the user's Celery application.
-CELERY = Carrier("celery_task", frozenset(), "", is_ours=False)
-CARRIERS = (HTTP, OURS, CELERY)
+CELERY = WorkerKind("celery_task", frozenset(), "", is_ours=False)
+WORKER_KINDS = (HTTP, OURS, CELERY)
 WORKER_TASKS = frozenset({EXECUTE_HEAVY, EXECUTE_QUICK, METATASK_SCHEDULE, DELIVER_NOTICE})
 # The tasks that no application may have.
 OWN_TASKS = WORKER_TASKS | {JOB}
-_OF_TASKS = {task: one for one in CARRIERS for task in one.tasks}
+_OF_TASKS = {task: one for one in WORKER_KINDS for task in one.tasks}
 
 
-def carrier_of(task: str) -> Carrier:
-    """Return the carrier of an operation by its task, which its row and its message name."""
+def worker_kind_of(task: str) -> WorkerKind:
+    """Return the kind of an operation's workers by its task, which its row and its message name."""
     return _OF_TASKS.get(task, CELERY)

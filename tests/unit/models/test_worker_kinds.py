@@ -2,37 +2,37 @@
 
 import pytest
 
-from models.carriers import (
-    CARRIERS,
+from models.job import JOB, listed_queue
+from models.worker_kinds import (
     CELERY,
     EXECUTE_HEAVY,
     EXECUTE_QUICK,
     HTTP,
     OURS,
     OWN_TASKS,
-    Carrier,
-    carrier_of,
+    WORKER_KINDS,
+    WorkerKind,
+    worker_kind_of,
 )
-from models.job import JOB, listed_queue
 
 
 @pytest.mark.parametrize(
-    ("task", "carrier"),
+    ("task", "worker_kind"),
     [(EXECUTE_QUICK, OURS), (EXECUTE_HEAVY, OURS), (JOB, HTTP), ("shop.close_day", CELERY)],
 )
-def test_the_task_of_an_operation_names_its_carrier(task: str, carrier: Carrier) -> None:
-    assert carrier_of(task) is carrier
+def test_the_task_of_an_operation_names_its_carrier(task: str, worker_kind: WorkerKind) -> None:
+    assert worker_kind_of(task) is worker_kind
 
 
 def test_no_two_carriers_have_a_task_and_none_has_one_of_an_application() -> None:
-    tasks = [task for one in CARRIERS for task in one.tasks]
+    tasks = [task for one in WORKER_KINDS for task in one.tasks]
 
     assert len(tasks) == len(set(tasks))
     assert set(tasks) < OWN_TASKS
 
 
 def test_no_two_carriers_list_a_queue_under_one_name() -> None:
-    assert {one.listed("quick") for one in CARRIERS} == {
+    assert {one.listed("quick") for one in WORKER_KINDS} == {
         "minutebook.quick",
         "minutebook.job:quick",
         "quick",
@@ -42,7 +42,7 @@ def test_no_two_carriers_list_a_queue_under_one_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("carrier", "queue", "is_sent", "is_known"),
+    ("worker_kind", "queue", "is_sent", "is_known"),
     [
         pytest.param(OURS, "quick", False, True, id="ours"),
         pytest.param(HTTP, "a/b", False, True, id="over_http"),
@@ -52,6 +52,6 @@ def test_no_two_carriers_list_a_queue_under_one_name() -> None:
     ],
 )
 def test_the_readers_of_an_application_s_queue_are_known_only_if_they_follow(
-    carrier: Carrier, queue: str, is_sent: bool, is_known: bool
+    worker_kind: WorkerKind, queue: str, is_sent: bool, is_known: bool
 ) -> None:
-    assert carrier.knows_readers(queue, is_sent=is_sent) is is_known
+    assert worker_kind.knows_readers(queue, is_sent=is_sent) is is_known
