@@ -46,10 +46,10 @@ class Editor:
         self.refused = 0
         self._stop = Event()
 
-    def begin(self, random: Random, count: int) -> None:
+    def begin(self, random: Random, count: int, name: str = "storm") -> None:
         """Store the first actions; some have missed occurrences."""
         now = self.installation.now()
-        documents = [random_document(random, f"storm {n}", now) for n in range(count)]
+        documents = [random_document(random, f"{name} {n}", now) for n in range(count)]
         for changed in create_all(self.installation.engine, documents, self.author):
             if random.random() < 0.4:
                 since = now - timedelta(seconds=random.randint(30, 1200))

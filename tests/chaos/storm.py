@@ -20,7 +20,7 @@ from runtime.database import reading
 from tests.acceptance.installation import Installation
 from tests.chaos.broker_faults import BrokerFaults, Messages, Server
 from tests.chaos.checker import violations
-from tests.chaos.clock import Clock, file_of
+from tests.chaos.clock import MINUTE_S, Clock, file_of
 from tests.chaos.crew import GONE, Crew
 from tests.chaos.database_faults import DatabaseFaults
 from tests.chaos.editing import Editor
@@ -33,6 +33,8 @@ from tests.chaos.storm_steps import CALM, LOG
 from tests.servers import PostgreSQL
 
 ACTIONS = 14
+SAVED_AHEAD = 2
+DAY_S = 86_400.0
 POLL_S = 0.05
 PAUSE_S = 0.5
 CALM_FILE = "storm.calm"
@@ -76,6 +78,7 @@ class Storm:
         configure(self.installation.settings)
         self._database.set_up()
         self.clock.set_up()
+        self._save_ahead(Random(f"ahead {self.seed}"))
         self.editor.begin(Random(f"actions {self.seed}"), ACTIONS)
         editing = self.editor.follow(self.edits)
         self._repairs.begin()
@@ -109,6 +112,11 @@ class Storm:
             [f"seed {self.seed} on {self.installation.store}, {self.seconds:g} s",
              lines(self.faults), "edits:", lines(self.edits)]
         )  # fmt: skip
+
+    def _save_ahead(self, random: Random) -> None:
+        """Store actions while the clock is ahead, before the first tick, and set it right."""
+        with self.clock.ahead(random.uniform(6 * MINUTE_S, DAY_S)):
+            self.editor.begin(random, SAVED_AHEAD, "ahead")
 
     def _blow(self) -> None:
         started = monotonic()
