@@ -1,6 +1,6 @@
 """Cron rules, IANA time zones and the sun to instants: pure, independent of all else."""
 
-from cron.blackout import Blackout, Span, YearlyDay, blackout
+from cron.blackout import Blackout
 from cron.daylight import ClockChange, clock_changes
 from cron.errors import InvalidRule
 from cron.rule import oversized_steps, parse_rule
@@ -21,10 +21,7 @@ __all__ = [
     "InvalidRule",
     "SolarEvent",
     "SolarSchedule",
-    "Span",
     "WallClock",
-    "YearlyDay",
-    "blackout",
     "clock_changes",
     "in_words",
     "oversized_steps",

@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from difflib import get_close_matches
 from functools import cache
 from itertools import islice, product
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, InitErrorDetails
@@ -16,6 +17,8 @@ from models.errors import MOST_PROBLEMS, Problem
 from models.parsing import place_of
 from runtime.gone import KEYS
 
+Key = TypeVar("Key", int, str)
+Read = TypeVar("Read")
 ROOT = "document"
 # Names that may be compared for the hints of one document, which may have thousands of wrong ones.
 MOST_COMPARED = 2_000
@@ -137,6 +140,21 @@ def line_errors(
         value = None if details["type"] == "missing" else details["input"]
         found.append(line_error((*under, *details["loc"]), value, remedy_of(details)))
     return found
+
+
+def read_each(
+    values: Iterable[tuple[Key, object]], read: Callable[[Key, object], Read]
+) -> tuple[list[Read], list[InitErrorDetails]]:
+    """Return what `read` makes of each key and value, and the faults of all, below their keys."""
+    found, faults = [], []
+    for key, value in values:
+        try:
+            found.append(read(key, value))
+        except ValidationError as error:
+            faults += line_errors(error, under=(key,))
+        except ValueError as error:
+            faults.append(line_error((key,), value, str(error)))
+    return found, faults
 
 
 def raise_all(title: str, errors: Sequence[InitErrorDetails]) -> None:

@@ -5,7 +5,6 @@ are in `rules`, those on events in `event_rules`; `when.KINDS` names them all.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
@@ -14,7 +13,7 @@ from uuid import UUID
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
 from pydantic_core import InitErrorDetails
 
-from models.action.exceptions import Closed, Except, Exceptions
+from models.action.exceptions import Closed, Except
 from models.action.jitter import FixedJitter, RandomJitter
 from models.action.policy import AS_ISO, LOOK_BACK
 from models.action.schedule import MOST_CLOSED, NO_UID, Excepting, Schedule
@@ -58,21 +57,15 @@ class RuleModel(Document):
         return None
 
     @property
-    def exceptions(self) -> Exceptions | None:
-        """What its `except` leaves out; None for a rule without one."""
-        return getattr(self, "except_", None)
-
-    @property
     def closed(self) -> Closed | None:
         """The days that its `except` leaves out; None for a rule without one."""
-        return None if self.exceptions is None else self.exceptions.closed
+        return getattr(self, "except_", None)
 
     def with_calendars(self, calendars: Calendars) -> Self:
         """Return the rule that leaves out the dates of its calendars as they are now."""
-        if self.exceptions is None or not self.exceptions.own.calendars:
+        if self.closed is None or not self.closed.calendars:
             return self
-        closed = self.exceptions.own.with_calendars(calendars)
-        return self.model_copy(update={"except_": replace(self.exceptions, closed=closed)})
+        return self.model_copy(update={"except_": self.closed.with_calendars(calendars)})
 
     def every_occurrence(self, uid: UUID) -> Schedule:
         """Return the occurrences for the action `uid`, as if there were no exceptions."""

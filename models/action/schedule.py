@@ -17,7 +17,7 @@ NO_UID = UUID(int=0)
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 # No cron rule and no event of the sun has an occurrence from here on.
 END = datetime(2200, 1, 1, tzinfo=UTC)
-# How many closed times in a row are searched for an open occurrence, so that exceptions that leave
+# How many closed days in a row are searched for an open occurrence, so that exceptions that leave
 # nothing cannot stall the search.
 MOST_CLOSED = 2_000
 
@@ -140,9 +140,9 @@ class Bounded:
 
 @dataclass(frozen=True, slots=True)
 class Excepting:
-    """A schedule without its occurrences in closed times.
+    """A schedule without its occurrences on closed days.
 
-    If `most_closed` closed times in a row have one, there is no other: the search ends.
+    If `most_closed` closed days in a row have one, there is no other: the search ends.
     """
 
     inner: Schedule

@@ -1,6 +1,6 @@
 """The steps of an action with their parameters, in their fixed order."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import (
@@ -21,6 +21,7 @@ from models.problems import (
     line_errors,
     no_parameters,
     raise_all,
+    read_each,
     unknown_keys,
     unknown_name,
 )
@@ -77,7 +78,8 @@ class OperationModel(BaseModel):
         raw = as_object(value, '{"refresh": true}')
         if len(raw) > MOST_STEPS and not reading.tolerant:
             raise ValueError(f"has {len(raw):,} steps; write at most {MOST_STEPS}")
-        faults, steps = _steps_of(raw, reading)
+        read, faults = read_each(raw.items(), lambda name, one: _read_step(name, one, reading))
+        steps = [step for step in read if step is not None]
         if not raw or not (steps or faults):
             raise ValueError('has no step; write at least one, such as {"refresh": true}')
         if not reading.tolerant:
@@ -101,40 +103,24 @@ def sending_steps(operations: object, known: Steps) -> tuple[str, ...]:
     )
 
 
-def _steps_of(
-    raw: Mapping[str, Any], reading: Reading
-) -> tuple[list[InitErrorDetails], list[StepModel]]:
-    faults: list[InitErrorDetails] = []
-    steps: list[StepModel] = []
-    for name, value in raw.items():
-        try:
-            steps += _read_step(name, value, reading)
-        except ValidationError as error:
-            faults += line_errors(error, under=(name,))
-        except ValueError as error:
-            faults.append(line_error((name,), value, str(error)))
-    return faults, steps
-
-
-def _read_step(name: str, value: object, reading: Reading) -> Iterator[StepModel]:
-    """Yield the step, or nothing if it is false; raises ValueError or ValidationError."""
+def _read_step(name: str, value: object, reading: Reading) -> StepModel | None:
+    """Return the step, None if it is false; raises ValueError or ValidationError."""
     flag = flag_of(value)
     spec = reading.steps.get(name)
     if spec is None and not reading.tolerant:
         hint = why_unknown(reading.steps)
         raise ValueError(unknown_name("step", name, [*reading.steps], OWN_STEP) + hint)
     if flag is False:
-        return
+        return None
     if spec is not None and spec.extra in lacking(reading.steps) and not reading.tolerant:
         raise ValueError(LACKS_EXTRA.format(extra=spec.extra))
     if flag is None and not isinstance(value, Mapping):
         raise ValueError(no_parameters(spec.parameters if spec else NoParameters, value))
     raw = as_object(value) if flag is None else dict(spec.if_true if spec else {})
     if spec is None:
-        yield StepModel(name=name, written=flag or raw, parameters=raw)
-        return
+        return StepModel(name=name, written=flag or raw, parameters=raw)
     checked = _checked(spec, raw, reading)
-    yield StepModel(name=name, written=flag or checked, parameters=checked, spec=spec)
+    return StepModel(name=name, written=flag or checked, parameters=checked, spec=spec)
 
 
 def _checked(spec: StepSpec, raw: dict[str, Any], reading: Reading) -> dict[str, Any]:

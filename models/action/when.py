@@ -11,12 +11,10 @@ from pydantic import (
     ConfigDict,
     PlainSerializer,
     PlainValidator,
-    ValidationError,
     ValidationInfo,
     model_serializer,
     model_validator,
 )
-from pydantic_core import InitErrorDetails
 
 from cron import parse_rule
 from cron.recurrence import read_recurrence
@@ -34,7 +32,7 @@ from models.action.rules import CronModel, DueDateModel
 from models.action.solar import SolarModel
 from models.document import as_object, as_written
 from models.parsing import reading_of
-from models.problems import line_error, line_errors, listed, nearest, raise_all, segment
+from models.problems import listed, nearest, raise_all, read_each, segment
 from models.values import parse_instant
 from models.values.durations import parse_span
 
@@ -116,15 +114,7 @@ def _read_list(values: list[object] | tuple[object, ...], info: ValidationInfo) 
         raise ValueError("is empty; write at least one rule")
     if len(values) > MOST_RULES:
         raise ValueError(f"has {len(values)} entries; write at most {MOST_RULES}")
-    rules: list[RuleModel] = []
-    faults: list[InitErrorDetails] = []
-    for number, value in enumerate(values):
-        try:
-            rules.append(_read_clock_rule(value, info))
-        except ValidationError as error:
-            faults += line_errors(error, under=(number,))
-        except ValueError as error:
-            faults.append(line_error((number,), value, str(error)))
+    rules, faults = read_each(enumerate(values), lambda _, one: _read_clock_rule(one, info))
     raise_all("when", faults)
     return rules
 
@@ -169,7 +159,7 @@ def _read_rule(value: object, info: ValidationInfo) -> RuleModel:
     closing = rule.with_calendars(reading.calendars)
     if reading.now is not None and closing.closed and not closing.leaves_some(reading.now):
         raise ValueError(
-            "has an `except` that leaves out everything; remove an entry of it, or the rule"
+            "has an `except` that leaves out all that is due; remove an entry of it, or the rule"
         )
     return rule
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, ValidationInfo
+from pydantic import BeforeValidator, Field
 from pydantic_core import InitErrorDetails
 
 from models.action.exceptions import DateException, read_entries
@@ -62,10 +62,10 @@ def _mapping(value: object) -> object:
 Body = Annotated[str, BeforeValidator(partial(parse_text, most=LONGEST_TEMPLATE))]
 
 
-def _entries(value: object, info: ValidationInfo) -> list[object]:
+def _entries(value: object) -> list[object]:
     """Return the dates of a calendar; raises all their faults."""
     values = list(parse_list(value))
-    entries, _ = read_entries(values, info.data.get("zone", "UTC"), Reading())
+    entries = read_entries(values, Reading())
     if not all(isinstance(one, DateException) for one in entries):
         raise ValueError("holds dates alone; write weekdays beside it, into the `except` of a rule")
     return values

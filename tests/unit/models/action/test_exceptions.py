@@ -129,8 +129,8 @@ def test_a_calendar_stands_for_its_dates_when_it_is_read() -> None:
     assert [closed.names for closed in read.closed] == [
         (
             "calendar french",
-            "12-25 of each year of calendar french",
             "2027-01-01",
+            "12-25 of each year of calendar french",
             "Fête nationale of calendar french",
         )
     ]
