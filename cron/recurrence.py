@@ -15,6 +15,8 @@ MOST_TIMES = 24
 DAILY, WEEKLY, MONTHLY, YEARLY = "DAILY", "WEEKLY", "MONTHLY", "YEARLY"
 FREQUENCIES = (DAILY, WEEKLY, MONTHLY, YEARLY)
 WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
+# Parts that name days.
+NAMING = frozenset({"BYDAY", "BYWEEKNO", "BYYEARDAY", "BYMONTHDAY"})
 EXAMPLE = "write a rule such as 'FREQ=WEEKLY;INTERVAL=2;BYDAY=MO'"
 
 _SHORTER = ("HOURLY", "MINUTELY", "SECONDLY")
@@ -86,7 +88,7 @@ class Recurrence:
     @property
     def names_days(self) -> bool:
         """Whether the rule names its days; else they are those of its first day."""
-        return bool(self.parts.keys() & {"BYDAY", "BYWEEKNO", "BYYEARDAY", "BYMONTHDAY"})
+        return bool(self.parts.keys() & NAMING)
 
     def beginning(self, first: date) -> "Recurrence":
         """Return the rule with the days named that RFC 5545 takes from its first day."""

@@ -98,8 +98,8 @@ class RecurrentDays(Days):
         whole = sum(self._years[one].count(1) for one in range(first, index))
         return whole + self._years[index].count(1, 0, day - STARTS[index])
 
-    def by_period(self, until: int) -> list[list[int]]:
-        """Return the days of each of the next months that it is about; of a yearly one, years.
+    def periods(self, until: int) -> list[bool]:
+        """Return whether each of the next months, or years of a yearly rule, has a day.
 
         They cover four years, or longer by INTERVAL, and end before the day `until`.
         """
@@ -110,15 +110,10 @@ class RecurrentDays(Days):
         begin = 12 * first.year + (first.month - 1) // months * months
         end = min(begin + 48 // months * step + 1, 12 * YEARS[-1])
         return [
-            list(self._within(_begin(month), _begin(month + months)))
+            self.at_or_after(_begin(month)) < _begin(month + months)
             for month in range(begin + step, end, step)
             if month % 12 + 1 in of_year and _begin(month + months) <= until
         ]
-
-    def _within(self, day: int, end: int) -> Iterator[int]:
-        while (day := self.at_or_after(day)) < end:
-            yield day
-            day += 1
 
     def has(self, day: int) -> bool:
         """Return whether a day is not before the first, in a period that INTERVAL leaves."""

@@ -1,8 +1,7 @@
 """The rule of the calendar: every second Monday, the last Friday of a month (RFC 5545)."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Self
@@ -22,7 +21,7 @@ from pydantic import (
 
 from cron import InvalidRule, WallClock
 from cron.days import NEVER
-from cron.recurrence import MOST_TIMES, YEARLY, Recurrence, read_recurrence
+from cron.recurrence import MONTHLY, MOST_TIMES, NAMING, YEARLY, Recurrence, read_recurrence
 from cron.recurrent_days import RecurrentMinutes, day_of, recurrent_days
 from models.action.exceptions import Except
 from models.action.rule import Begun, Jittered
@@ -37,15 +36,6 @@ AS_WRITTEN = PlainSerializer(
 )
 EXAMPLE = 'write a rule such as "FREQ=WEEKLY;INTERVAL=2;BYDAY=MO"'
 TIME_EXAMPLE = 'write a time such as "09:00", or a list of times'
-# What names a day in each month or year, the last of some.
-_LASTS: tuple[Mapping[str, str], ...] = (
-    {"BYMONTHDAY": "-1"},
-    {"BYMONTHDAY": "28,29,30", "BYSETPOS": "-1"},
-    {"BYMONTHDAY": "28,29", "BYSETPOS": "-1"},
-    {"BYYEARDAY": "-1"},
-    {"BYWEEKNO": "-1"},
-    {"BYDAY": "-1"},
-)
 _TIME = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
@@ -179,34 +169,24 @@ class RecurrenceModel(Begun, Jittered):
         return f"{rule.text}{at}{begins}, {self.timezone}"
 
     def warnings(self, zone: str) -> Iterator[str]:  # noqa: ARG002 - it has its own
-        """Yield a warning about months, or years, that have no date and would by another rule."""
+        """Yield a warning about months, or years, that lack the day that the rule names.
+
+        A rule of days of two kinds, such as Fridays that are a 13th, is meant to leave some out.
+        """
         rule, first = self._read, self._first
+        kinds = NAMING & rule.parts.keys()
+        if len(kinds) > 1 or (rule.frequency not in {MONTHLY, YEARLY} and kinds != {"BYMONTHDAY"}):
+            return
         end = _end(rule, self._minutes, self.timezone, first)
         until = NEVER if end is None else day_of(end.astimezone(ZoneInfo(self.timezone)).date())
-        for text in _nearest_rules(rule.beginning(first.date())):
-            own, other = (
-                recurrent_days(one, first.date()).by_period(until) for one in (rule.text, text)
+        have_one = recurrent_days(rule.text, first.date()).periods(until)
+        if not all(have_one):
+            periods = "years" if rule.frequency == YEARLY else "months"
+            yield (
+                f'when.rrule "{self.rrule}": has no date in {have_one.count(False)} of its next '
+                f"{len(have_one)} {periods}; count from the end, as BYMONTHDAY=-1 does, to have "
+                "one in each"
             )
-            if not all(own) and all(
-                there and here in ([], there) for here, there in zip(own, other, strict=True)
-            ):
-                periods = "years" if rule.frequency == YEARLY else "months"
-                yield (
-                    f'when.rrule "{self.rrule}": has no date in {own.count([])} of its next '
-                    f'{len(own)} {periods}; write "{text}" to have one in each'
-                )
-                return
-
-
-def _nearest_rules(rule: Recurrence) -> Iterator[str]:
-    """Yield the rules that name the last day, week or weekday in place of one that may lack."""
-    for last in _LASTS:
-        parts = {"FREQ": rule.frequency, **rule.parts, **last}
-        if last.keys() - {"BYSETPOS"} <= rule.parts.keys():
-            if "BYDAY" in last:
-                parts["BYDAY"] = re.sub("53?(?=[A-Z])", "-1", rule.parts["BYDAY"])
-            with suppress(InvalidRule):
-                yield read_recurrence(";".join(f"{key}={one}" for key, one in parts.items())).text
 
 
 @lru_cache(maxsize=100_000)
