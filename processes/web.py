@@ -15,11 +15,10 @@ from fastapi import FastAPI
 
 from models.errors import SchedulerError
 from models.store import workers
-from models.store.schema import refuse_unreleased
 from processes import watch
 from processes.garbage import keep_what_is_loaded
 from processes.listening import listening, listening_at
-from runtime.database import DATABASE_AWAY, make_engine, unhurried
+from runtime.database import DATABASE_AWAY, unhurried
 from runtime.logs import set_up_logs
 from runtime.logs.events import EventLog
 from runtime.sections.web import WebSettings
@@ -74,12 +73,11 @@ def serve(
 ) -> None:
     """Serve HTTP until SIGTERM or SIGINT.
 
-    Raises Refused if the address is taken, SchemaUnreleased for a database of before 0.9.0.
+    Raises Refused if the address is taken.
     """
     settings = installation.settings
     below = settings.web.root_path if root_path is None else root_path
     set_up_logs(settings.log, "web")
-    refuse_unreleased(make_engine(settings))
     # Leave out its lines about start and stop; ours say more.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     # A connection for each thread.

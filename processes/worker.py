@@ -32,7 +32,6 @@ from models.errors import SchedulerError
 from models.store import workers
 from models.store.clocks import read_both
 from models.store.notices.alerting import alert_targets
-from models.store.schema import refuse_unreleased
 from models.worker_kinds import OURS
 from processes.garbage import keep_what_is_loaded
 from runtime.config import Settings
@@ -188,7 +187,6 @@ def run(settings: Settings, queues: str, concurrency: int | None) -> int:
     name = queues.replace(",", "-")
     set_up_logs(settings.log, name)
     make_home(settings.home)
-    refuse_unreleased(make_engine(settings))
     sweep()
     use_scratch("worker")
     check_semaphores()

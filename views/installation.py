@@ -16,8 +16,6 @@ from models.store import audit, tenants
 from models.store.schema import (
     check_schema,
     current_revision,
-    refuse_unreleased,
-    refuse_unreleased_home,
 )
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from runtime.config import Settings, load_settings
@@ -104,7 +102,6 @@ class Installation:
 
     def _opened(self) -> sa.Engine:
         engine = make_engine(self.settings, self.connections)
-        refuse_unreleased_home(engine)
         try:
             with reading(engine) as connection:
                 is_new_embedded = (
@@ -266,9 +263,8 @@ def _written(file: Path) -> StartFile:
 
 
 def existing(installation: Installation) -> Installation:
-    """Return the installation; raises NotFound without one, or SchemaUnreleased."""
+    """Return the installation; raises NotFound without one."""
     if not installation.is_made:
-        refuse_unreleased(make_engine(installation.settings))
         raise NotFound(
             f"there is no Minutebook in {installation.settings.home}; run `minutebook up`, or name"
             " its folder with --home"

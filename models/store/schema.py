@@ -1,7 +1,5 @@
 """Check and migrate the database's schema."""
 
-import sqlite3
-from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +8,6 @@ import sqlalchemy as sa
 import migrations
 from models.errors import Refused
 from models.store import key_values
-from runtime.database import is_made, reading
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -21,8 +18,6 @@ HEAD = "0001_pre_first_release"
 VERSION_TABLE = "minutebook_version"
 # The fact that names the oldest schema whose code works with the database.
 WORKS_FROM = "schema_works_from"
-# A table that stood in every database before the first release too.
-_ANCIENT = "action_cursor"
 # Any fixed number: concurrent migrations take turns.
 MIGRATION_LOCK = 5_061_990
 UTF8 = "UTF8"
@@ -44,12 +39,6 @@ class SchemaNewer(UnfitSchema):
     remedy = "upgrade Minutebook here"
 
 
-class SchemaUnreleased(UnfitSchema):
-    """The database, or the home folder, was made before 0.9.0, the first release."""
-
-    remedy = "see UPGRADING.md for what can be kept"
-
-
 def _config(connection: sa.Connection | None = None) -> "Config":
     from alembic.config import Config
 
@@ -63,10 +52,8 @@ def migrate(engine: sa.Engine) -> tuple[str | None, str | None]:
     """Upgrade to the newest schema in one transaction; return the revisions before and after.
 
     The first is None for an empty database. The schema of a newer release stays as it is. Raises
-    SchemaNewer, SchemaUnreleased, or Refused for an empty database that does not store text as
-    UTF-8.
+    SchemaNewer, or Refused for an empty database that does not store text as UTF-8.
     """
-    refuse_unreleased_home(engine)
     with engine.begin() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
@@ -83,29 +70,6 @@ def migrate(engine: sa.Engine) -> tuple[str | None, str | None]:
         return before, current_revision(connection)
 
 
-def refuse_unreleased(engine: sa.Engine) -> None:
-    """Raise SchemaUnreleased for a database, or a home folder, of before the first release.
-
-    Creates nothing. A database that does not answer is passed over: who asks waits for it.
-    """
-    refuse_unreleased_home(engine)
-    if not is_made(engine):
-        return
-    try:
-        with suppress(sa.exc.DBAPIError), reading(engine) as connection:
-            if current_revision(connection) is None:
-                _check_is_alone(engine)
-    finally:
-        # A worker forks: none of its children may inherit the connection.
-        engine.dispose()
-
-
-def refuse_unreleased_home(engine: sa.Engine) -> None:
-    """Raise SchemaUnreleased if a new database would stand in a home folder of before 0.9.0."""
-    if not is_made(engine):
-        _check_is_alone(engine)
-
-
 def _check_can_begin(connection: sa.Connection) -> None:
     encoding = encoding_of(connection)
     if encoding != UTF8:
@@ -113,45 +77,14 @@ def _check_can_begin(connection: sa.Connection) -> None:
             f"the database stores text as {encoding}, and Minutebook needs {UTF8}; "
             f"create it with ENCODING '{UTF8}' TEMPLATE template0"
         )
-    _check_is_alone(connection.engine)
-
-
-def _check_is_alone(engine: sa.Engine) -> None:
-    """Refuse a home folder that holds a database of a version before the first release."""
-    if engine.dialect.name != "sqlite" or not engine.url.database:
-        return
-    own = Path(engine.url.database)
-    for other in sorted(own.parent.glob("*.db")):
-        if other != own and _is_ancient(other):
-            raise SchemaUnreleased(
-                f"the home folder {own.parent} was made before 0.9.0 ({other.name}); no release "
-                "can read it. Name another folder with --home"
-            )
-
-
-def _is_ancient(file: Path) -> bool:
-    try:
-        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as opened:
-            found = opened.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (_ANCIENT,))
-            return found.fetchone() is not None
-    except sqlite3.Error:
-        # A file of something else.
-        return False
 
 
 def current_revision(connection: sa.Connection) -> str | None:
-    """Return the schema's revision, None for an empty database; raises SchemaUnreleased."""
-    tables = sa.inspect(connection)
-    if tables.has_table(VERSION_TABLE):
-        return connection.execute(
-            sa.select(sa.table(VERSION_TABLE, sa.column("version_num")))
-        ).scalar_one_or_none()
-    if tables.has_table(_ANCIENT):
-        raise SchemaUnreleased(
-            "the database was made before 0.9.0; no release can read it. "
-            "Name an empty database, or another home folder with --home"
-        )
-    return None
+    """Return the schema's revision, None for an empty database."""
+    if not sa.inspect(connection).has_table(VERSION_TABLE):
+        return None
+    stored = sa.select(sa.table(VERSION_TABLE, sa.column("version_num")))
+    return connection.execute(stored).scalar_one_or_none()
 
 
 def encoding_of(connection: sa.Connection) -> str:

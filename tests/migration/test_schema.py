@@ -103,6 +103,21 @@ def test_several_processes_may_migrate_at_once(empty: sa.Engine) -> None:
     assert sorted(results, key=str) == [(HEAD, HEAD)] * 3 + [(None, HEAD)]
 
 
+def test_the_versions_of_an_application_in_the_same_database_are_not_ours(
+    empty: sa.Engine,
+) -> None:
+    with empty.begin() as connection:
+        connection.execute(sa.text("CREATE TABLE alembic_version (version_num VARCHAR(32))"))
+        connection.execute(sa.text("INSERT INTO alembic_version VALUES ('9f3c')"))
+
+    assert migrate(empty)[0] is None
+
+    with reading(empty) as connection:
+        check_schema(connection)
+        theirs = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
+        assert theirs == "9f3c"
+
+
 def test_an_empty_database_is_refused_with_the_remedy(empty: sa.Engine) -> None:
     with reading(empty) as connection:
         assert current_revision(connection) is None

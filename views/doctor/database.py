@@ -19,7 +19,6 @@ from models.store.schema import (
     UnfitSchema,
     check_schema,
     encoding_of,
-    refuse_unreleased,
 )
 from models.tables import actions as table
 from models.tables import installation
@@ -43,11 +42,6 @@ ALERT_HINT = "see `minutebook action list --unhealthy --all-apps`"
 
 def check_database(engine: sa.Engine, settings: Settings) -> Iterator[Checked]:
     """Yield the findings about the database and its contents."""
-    try:
-        refuse_unreleased(engine)
-    except UnfitSchema as error:
-        yield _unusable(error)
-        return
     if not is_made(engine):
         yield fault("database", "there is none yet", "run `minutebook up`, or check --home")
         return
