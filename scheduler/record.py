@@ -85,10 +85,17 @@ def operation_row(
         "id": id,
         "small_app_id": action.small_app_id,
         "action_uid": action.uid,
-        "revision": action.revision,
         "occurrence_at": occurrence,
         "state": OperationState.PENDING.value,
         "reason": None,
+        **work_columns(action, plan, by),
+    }
+
+
+def work_columns(action: ActionRef, plan: Plan, by: CausedBy) -> dict[str, Any]:
+    """Return the columns that say what an operation does, and who caused it."""
+    return {
+        "revision": action.revision,
         "cause": by.cause.value,
         "triggerer": by.triggerer,
         "queue": plan.queue,

@@ -18,9 +18,9 @@ from minutebook.error_text import text_of
 from models.action.plan import Plan
 from models.errors import Refused
 from models.fingerprint import operation_id
-from models.operation import CausedBy, by_backfill
+from models.operation import RETRIABLE, CausedBy, by_backfill
 from models.store.actions import cursors
-from models.store.operations import backfills
+from models.store.operations import backfills, put_back
 from models.store.operations.record import record_new
 from models.store.operations.reserve import Message
 from models.worker_kinds import METATASK_SCHEDULE
@@ -29,8 +29,8 @@ from runtime.logs.events import EventLog
 from scheduler.changes.revisions import action_ref
 from scheduler.on_demand.backfill import fillable, share_of
 from scheduler.on_demand.backfill_range import SECOND, BackfillRequest, Mode, Share
-from scheduler.on_demand.restart import all_again
-from scheduler.record import operation_row
+from scheduler.on_demand.restart import FROM_THE_START
+from scheduler.record import operation_row, work_columns
 from scheduler.tz_release import OtherRelease, hold_release
 from tasks.engines import engine_of
 
@@ -74,7 +74,8 @@ def _run(
     ]
     new = record_new(connection, rows)
     first = [Message(row["id"], 1, row["task"], row["queue"]) for row in rows if row["id"] in new]
-    return [*first, *all_again(connection, action, plan, share.repeat, by)]
+    becomes = work_columns(subject, plan, by) | FROM_THE_START | of_it
+    return [*first, *put_back.requeue(connection, share.repeat, RETRIABLE, becomes)]
 
 
 # Every message of ours has an attempt; a backfill has one.

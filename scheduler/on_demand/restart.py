@@ -1,9 +1,7 @@
 """Run missed, failed, partial or cancelled operations on request."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -16,21 +14,20 @@ from models.operation import (
     RETRIABLE,
     UNSTARTED,
     Cause,
-    CausedBy,
     OperationState,
     StepState,
     by_person,
 )
-from models.store import actions, audit, operations
+from models.store import audit, operations
 from models.store.actions import cursors
 from models.store.operations import heartbeat, put_back
 from models.store.operations.reserve import Message
 from models.store.scope import Scope
 from scheduler.changes.revisions import action_ref
-from scheduler.record import operation_row
+from scheduler.record import work_columns
 
-# The parts of a document that define what its steps do.
-WORK = ("operations", "recipients")
+# The columns of an operation that runs again from its first step.
+FROM_THE_START = {"steps": None, "first_started_at": None}
 OLDER_MISSED = Hint(
     "run older missed occurrences with `minutebook backfill ACTION --from … --to …`",
     "run older missed occurrences by a backfill on the page of their action",
@@ -51,37 +48,35 @@ class Repeated:
 def retry(engine: sa.Engine, operation_id: UUID, scope: Scope, actor: str) -> tuple[Repeated, Sent]:
     """Make a missed, failed, partial or cancelled operation pending, and send it.
 
-    One that has begun gets a new attempt. It runs the action's current revision. If the steps do
-    the same as before, the first steps that succeeded are skipped. Raises NotFound, or Refused if
-    it succeeded, has not ended, or its action cannot run.
+    One that has begun gets a new attempt. It runs the action's current revision; if that is the
+    one before, the first steps that succeeded are skipped. Raises NotFound, or Refused if it
+    succeeded, has not ended, or its action cannot run.
     """
     with engine.begin() as connection:
-        try:
-            uid = operations.get(connection, operation_id, scope)["action_uid"]
-        except NotFound as error:
-            # Older missed occurrences have a span instead of rows.
-            raise NotFound(error.fact, OLDER_MISSED) from None
-        action = cursors.lock(connection, uid)
-        row = operations.get(connection, operation_id, scope)
-        repeated, message = repeat(connection, action, row, actor)
+        repeated, message = retry_within(connection, operation_id, scope, actor)
     return repeated, send_reserved(engine, [message])
 
 
-def repeat(
-    connection: sa.Connection,
-    action: sa.Row[Any],
-    row: Mapping[str, Any],
-    actor: str,
+def retry_within(
+    connection: sa.Connection, operation_id: UUID, scope: Scope, actor: str
 ) -> tuple[Repeated, Message]:
-    """Make an operation of a locked action pending in a transaction of the caller's.
-
-    Raises Refused if its state or its action does not let it run.
-    """
+    """Make an operation pending as `retry` does; the caller commits, then sends the message."""
+    try:
+        uid = operations.get(connection, operation_id, scope)["action_uid"]
+    except NotFound as error:
+        # Older missed occurrences have a span instead of rows.
+        raise NotFound(error.fact, OLDER_MISSED) from None
+    action = cursors.lock(connection, uid)
+    row = operations.get(connection, operation_id, scope)
     if row["state"] not in RETRIABLE:
         raise _why_not(row)
-    plan = runnable_plan(action)
-    message = again(connection, action, plan, row, by_person(Cause.RETRY, actor))
-    if message is None:
+    becomes = work_columns(action_ref(action), runnable_plan(action), by_person(Cause.RETRY, actor))
+    becomes |= _kept_steps(connection, action, row)
+    if row["subject"] is not None:
+        # Operations about different subjects do not overlap.
+        becomes["overlap_key"] = row["overlap_key"]
+    messages = put_back.requeue(connection, [row], RETRIABLE, becomes)
+    if not messages:
         raise Refused(f"operation {row['id']} changed meanwhile; try again")
     audit.write(
         connection,
@@ -90,8 +85,8 @@ def repeat(
         verb="operation.retry",
         objects={str(row["id"]): {"was": row["state"], "revision": action.revision}},
     )
-    repeated = Repeated(row["id"], message.attempt, action.revision, row["revision"])
-    return repeated, message
+    (message,) = messages
+    return Repeated(row["id"], message.attempt, action.revision, row["revision"]), message
 
 
 def runnable_plan(action: sa.Row[Any]) -> Plan:
@@ -110,106 +105,27 @@ def runnable_plan(action: sa.Row[Any]) -> Plan:
     return plan
 
 
-def again(
-    connection: sa.Connection,
-    action: sa.Row[Any],
-    plan: Plan,
-    operation: Mapping[str, Any],
-    by: CausedBy,
-) -> Message | None:
-    """Make an ended operation pending under a locked action's revision; None if it moved.
-
-    The caller commits, then sends the message.
-    """
-    becomes = _becomes(connection, action, plan, operation, by)
-    return next(iter(put_back.requeue(connection, [operation], RETRIABLE, becomes)), None)
-
-
-def all_again(
-    connection: sa.Connection,
-    action: sa.Row[Any],
-    plan: Plan,
-    ended: Sequence[Mapping[str, Any]],
-    by: CausedBy,
-) -> list[Message]:
-    """Make ended operations pending as `again` does; those that run from their start at once."""
-    whole = [one for one in ended if one["subject"] is None and not is_begun(one["steps"] or [])]
-    ids = {one["id"] for one in whole}
-    apart = [again(connection, action, plan, one, by) for one in ended if one["id"] not in ids]
-    messages = [one for one in apart if one is not None]
-    if whole:
-        becomes = _becomes(connection, action, plan, whole[0], by)
-        messages += put_back.requeue(connection, whole, RETRIABLE, becomes)
-    in_order = {one["id"]: place for place, one in enumerate(ended)}
-    return sorted(messages, key=lambda message: in_order[message.id])
-
-
-def _becomes(
-    connection: sa.Connection,
-    action: sa.Row[Any],
-    plan: Plan,
-    operation: Mapping[str, Any],
-    by: CausedBy,
-) -> dict[str, Any]:
-    id, occurrence = operation["id"], operation["occurrence_at"]
-    row = operation_row(action_ref(action), plan, id, occurrence, by)
-    taken = (
-        *("revision", "cause", "triggerer", "queue", "task"),
-        "overlap_key",
-    )
-    kept = _kept_steps(connection, action, operation)
-    becomes = {key: row[key] for key in taken} | {
-        "steps": kept,
-        "first_started_at": _first_start(connection, operation) if kept else None,
-    }
-    if by.backfill_id is not None:
-        becomes["backfill_id"] = by.backfill_id
-    if operation["subject"] is not None:
-        # Operations about different subjects do not overlap.
-        becomes["overlap_key"] = operation["overlap_key"]
-    return becomes
-
-
 def _kept_steps(
     connection: sa.Connection, action: sa.Row[Any], operation: Mapping[str, Any]
-) -> list[dict[str, Any]] | None:
-    """Return the state of the steps if the first ones can be skipped; None to run all."""
+) -> dict[str, Any]:
+    """Return the states of the steps if the first ones are skipped, and the effective start.
+
+    That is the first start, so that the next operation covers what was published since, but not
+    before the action's last success.
+    """
     steps = operation["steps"] or []
-    if not is_begun(steps):
-        return None
-    if operation["revision"] == action.revision:
-        return steps
-    documents = [
-        actions.revision_document(connection, action.action_uid, number)
-        for number in (operation["revision"], action.revision)
-    ]
-    return steps if does_the_same(*documents) else None
+    if operation["revision"] != action.revision or not is_begun(steps):
+        return FROM_THE_START
+    known = heartbeat.memory(connection, operation["action_uid"], operation["subject"])
+    starts = (operation["first_started_at"], known.last_success_at)
+    first = max((at for at in starts if at is not None), default=None)
+    return {"steps": steps, "first_started_at": first}
 
 
 def is_begun(steps: list[dict[str, Any]]) -> bool:
     """Return whether the first step of an operation succeeded, but not all."""
     succeeded = [step.get("state") == StepState.SUCCESS for step in steps]
     return bool(succeeded) and succeeded[0] and not all(succeeded)
-
-
-def does_the_same(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> bool:
-    """Return whether the steps of two revisions do the same for the same people, in order."""
-    if old is None or new is None:
-        return False
-    return all(json.dumps(old.get(key)) == json.dumps(new.get(key)) for key in WORK)
-
-
-def _first_start(connection: sa.Connection, operation: Mapping[str, Any]) -> datetime | None:
-    """Return the effective start of an operation whose first steps are skipped.
-
-    It is the first start, so that the next operation covers what was published since, but not
-    before the action's last success.
-    """
-    known = heartbeat.memory(connection, operation["action_uid"], operation["subject"])
-    starts: list[datetime] = [
-        at for at in (operation["first_started_at"], known.last_success_at) if at is not None
-    ]
-    return max(starts, default=None)
 
 
 def _why_not(row: Mapping[str, Any]) -> Refused:

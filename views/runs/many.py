@@ -13,10 +13,9 @@ from models.operation import OperationState
 from models.problems import listed
 from models.store import operations
 from models.store.operations import pages
-from models.store.scope import Scope
 from runtime.database import reading
 from scheduler.on_demand import many
-from scheduler.on_demand.many import GONE, TAKES, USUALLY, ManyRequest, ManyVerb, Progress
+from scheduler.on_demand.many import TAKES, USUALLY, ManyChanged, ManyRequest, ManyVerb
 from views.finding import operation_of
 from views.installation import Installation
 from views.operations.filter import OperationFilter, wanted_by
@@ -154,15 +153,16 @@ def _done(
     all_apps: bool,
 ) -> Bulk:
     engine = installation.engine
-    with reading(engine) as connection:
-        progress = _chosen(connection, installation, verb, selection, all_apps=all_apps)
-        if dry_run:
-            return _shown(connection, verb, many.planned(connection, verb, progress), dry_run)
-    installation.publish()
     request = ManyRequest(verb, installation.scope, installation.actor)
-    progress, sent = many.change_many(engine, request, progress)
     with reading(engine) as connection:
-        shown = _shown(connection, verb, progress, dry_run)
+        ids, following = _chosen(connection, installation, verb, selection, all_apps=all_apps)
+        if dry_run:
+            plan = many.planned(connection, request, ids)
+            return _shown(connection, verb, plan, dry_run, following)
+    installation.publish()
+    made, sent = many.change_many(engine, request, ids)
+    with reading(engine) as connection:
+        shown = _shown(connection, verb, made, dry_run, following)
     return shown.model_copy(update={"unsent": installation.why_unsent(sent)})
 
 
@@ -173,18 +173,17 @@ def _chosen(
     selection: Selection,
     *,
     all_apps: bool,
-) -> Progress:
-    """Return what a request is to change, the operations of one action together."""
+) -> tuple[Sequence[UUID], UUID | None]:
+    """Return the ids that a request is to change, and the last of them if more match."""
     if selection.ids:
         if len(selection.ids) > MOST:
             raise Refused(f"{len(selection.ids)} ids are more than {MOST}; send some at a time")
         named = [operation_of(connection, text, installation.scope) for text in selection.ids]
-        return _of_ids(connection, list(dict.fromkeys(named)), installation.scope)
+        return list(dict.fromkeys(named)), None
     wanted = _with_states(verb, selection)
     asked = wanted_by(connection, installation, wanted, selection.cursor, all_apps=all_apps)
     ids = pages.ids_of_page(connection, asked, MOST + 1)
-    found = _of_ids(connection, ids[:MOST], asked.scope)
-    return Progress(found.rest, next=ids[MOST - 1] if len(ids) > MOST else None)
+    return ids[:MOST], ids[MOST - 1] if len(ids) > MOST else None
 
 
 def _with_states(verb: ManyVerb, selection: Selection) -> Selection:
@@ -205,21 +204,14 @@ def _with_states(verb: ManyVerb, selection: Selection) -> Selection:
     return selection.model_copy(update={"state": selection.state or tuple(USUALLY[verb])})
 
 
-def _of_ids(connection: sa.Connection, ids: Sequence[UUID], scope: Scope) -> Progress:
-    rows = {
-        row["id"]: row
-        for row in operations.by_ids(connection, ids)
-        if scope.small_app_id in {None, row["small_app_id"]}
-    }
-    pairs = [(rows[id]["action_uid"], id) for id in ids if id in rows]
-    # Of the actions in the order of their first one.
-    place = {uid: number for number, uid in enumerate(dict.fromkeys(uid for uid, _ in pairs))}
-    gone = {id: GONE for id in ids if id not in rows}
-    return Progress(tuple(sorted(pairs, key=lambda pair: place[pair[0]])), left_out=gone)
-
-
-def _shown(connection: sa.Connection, verb: ManyVerb, progress: Progress, dry_run: bool) -> Bulk:
-    changed = progress.changed
+def _shown(
+    connection: sa.Connection,
+    verb: ManyVerb,
+    made: ManyChanged,
+    dry_run: bool,
+    following: UUID | None,
+) -> Bulk:
+    changed = made.changed
     rows = {row["id"]: row for row in operations.by_ids(connection, changed)}
     names = ("app", "action_uid", "action_name")
     counts = Counter(tuple(row[name] for name in names) for row in rows.values())
@@ -229,9 +221,9 @@ def _shown(connection: sa.Connection, verb: ManyVerb, progress: Progress, dry_ru
         count=len(changed),
         actions=by_action(counts),
         first=tuple(_first(rows[id]) for id in changed[:FIRST] if id in rows),
-        ids=changed,
-        left_out=_left_out(progress.left_out),
-        next=progress.next and str(progress.next),
+        ids=tuple(changed),
+        left_out=_left_out(made.left_out),
+        next=following and str(following),
     )
 
 

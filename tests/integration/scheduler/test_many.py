@@ -8,7 +8,6 @@ from uuid import UUID, uuid4
 import pytest
 import sqlalchemy as sa
 
-from broker import sending
 from models.errors import NotFound, Refused
 from models.fingerprint import operation_id
 from models.operation import OperationState, by_action
@@ -18,6 +17,7 @@ from models.store.operations.record import record_missed
 from models.tables import audit
 from runtime.config import Settings
 from runtime.database import reading
+from runtime.db_retry import in_transaction
 from scheduler.changes import Change
 from scheduler.on_demand import many
 from scheduler.record import ActionRef, operation_row
@@ -246,11 +246,13 @@ def test_a_request_that_was_killed_goes_on_when_it_is_sent_again(
     first, second = make_action(engine, name="first"), make_action(engine, name="second")
     before, after = make_ended(engine, second, 2), make_ended(engine, first, 2)
 
-    def killed(*_: object) -> sending.Sent:
-        raise KeyboardInterrupt
+    def killed(engine: sa.Engine, act: Any) -> Any:
+        if act.keywords["id"] == before[0]:
+            raise KeyboardInterrupt
+        return in_transaction(engine, act)
 
     with monkeypatch.context() as patch:
-        patch.setattr(many, "send_reserved", killed)
+        patch.setattr(many, "in_transaction", killed)
         with pytest.raises(KeyboardInterrupt):
             bulk.retry(opened, FAILED)
     assert (states_of(engine, after), states_of(engine, before)) == (

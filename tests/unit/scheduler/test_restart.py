@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.on_demand.restart import does_the_same, is_begun
-from tests.factories import make_document
+from scheduler.on_demand.restart import is_begun
 
 SUCCEEDED, FAILED = {"name": "one", "state": "success"}, {"name": "two", "state": "failed"}
 
@@ -21,11 +20,3 @@ SUCCEEDED, FAILED = {"name": "one", "state": "success"}, {"name": "two", "state"
 )
 def test_what_of_an_operation_counts_as_done(steps: list[dict[str, Any]], expected: bool) -> None:
     assert is_begun(steps) is expected
-
-
-def test_documents_that_differ_in_name_or_time_only_do_the_same() -> None:
-    document = make_document()
-
-    assert does_the_same(document, {**document, "when": {"cron_rule": "5 * * * *"}})
-    assert not does_the_same(document, {**document, "recipients": {"groups": ["all"]}})
-    assert not does_the_same(None, document)
