@@ -16,12 +16,12 @@ from models.store.tenants import ceilings
 from models.store.tenants.ceilings import Ceiling
 from scheduler.changes import Change, Done, audit_changes
 from scheduler.changes.cycles import check_cycles
-from scheduler.changes.dependencies import follow_name
 from scheduler.changes.revisions import Next, Revision, close_revision, next_of, open_revisions
 from scheduler.changes.validation import ChangeContext, Stored, check_revision
 from scheduler.record import Recorded
 
 ACTIONS_AT_ONCE = 1_000
+MOST_NAMED = 3
 
 Made: TypeAlias = tuple[list[Change], Sequence[Message]]
 
@@ -64,12 +64,11 @@ def store(
     following = [made for _, made in edits]
     _check_calendars(connection, [*batch.new, *following], author)
     watched = {one.columns["name"]: one.plan.watched for one in [*batch.new, *following]}
-    names = {row.name: made.columns["name"] for row, made in edits}
-    check_cycles(connection, author.small_app.id, watched, names)
+    check_cycles(connection, author.small_app.id, watched)
     created = _insert_all(connection, batch, author, now, watch)
     changed, closed = [], []
     for row, revision in edits:
-        recorded += _check_edit(connection, row, revision, author, now)
+        _check_edit(connection, row, revision, author)
         one = close_revision(connection, row, revision, now)
         closed.append(one)
         recorded += one.recorded
@@ -99,19 +98,29 @@ def _changed(one: Next) -> Change:
 
 
 def _check_edit(
-    connection: sa.Connection, row: Stored, revision: Revision, author: ChangeContext, now: datetime
-) -> Recorded:
-    """Check that a locked action may get a revision; what depends on it follows its new name."""
+    connection: sa.Connection, row: Stored, revision: Revision, author: ChangeContext
+) -> None:
+    """Raise NotFound, Outdated or Refused if a locked action may not get a revision."""
     if row.deleted_at is not None:
         raise NotFound(f"action {row.name!r} was deleted")
     check_revision(row, author)
     name = revision.columns["name"]
     if name == row.name:
-        return Recorded()
+        return
+    check_dependants(connection, row.small_app_id, row.name, "renamed")
     if actions.names_among(connection, row.small_app_id, [name]):
         raise Refused(f"another action is named {name!r}; choose another name")
-    # While the action has its old name, by which the ends that make them due are found.
-    return follow_name(connection, row, name, author, now)
+
+
+def check_dependants(connection: sa.Connection, small_app_id: int, name: str, done: str) -> None:
+    """Raise Refused if actions depend, by its name, on one that is to be `done`."""
+    found = actions.dependants(connection, small_app_id, name, limit=MOST_NAMED)
+    if found:
+        names = ", ".join(repr(one.name) for one in found)
+        raise Refused(
+            f"{name!r} cannot be {done}: {names} would never be due again; change or delete "
+            "what depends on it first"
+        )
 
 
 def _check_calendars(

@@ -12,24 +12,17 @@ MOST_NAMED = 6
 
 
 def check_cycles(
-    connection: sa.Connection,
-    small_app_id: int,
-    new: Mapping[str, str | None],
-    names: Mapping[str, str],
+    connection: sa.Connection, small_app_id: int, new: Mapping[str, str | None]
 ) -> None:
     """Raise InvalidAction if these changes made an action depend on itself.
 
-    `new` has the action whose ends make each of the changed ones due, by its name; `names` are the
-    new names of actions, by the old ones.
+    `new` has the action whose ends make each of the changed ones due, by its name.
     """
     if not any(new.values()):
         # A new cycle leads through a new dependency, or a new name of an action with one.
         return
-    # What depends on a renamed action follows it.
     stored = actions.watched_by_name(connection, small_app_id).items()
-    watched = {
-        name: names.get(other, other) for name, other in stored if names.get(name, name) not in new
-    }
+    watched = {name: other for name, other in stored if name not in new}
     watched |= {name: other for name, other in new.items() if other is not None}
     found = cycle(watched, new)
     if found is not None:

@@ -10,18 +10,18 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from broker.in_use import settings_in_use
-from models.errors import NotFound, Refused
+from models.errors import NotFound
 from models.sql import read_clock
-from models.store import actions, audit, tenants
+from models.store import audit, tenants
 from models.store.actions import cursors, deletion
 from models.store.operations import backfills, refusals
 from runtime.database import give_way
 from scheduler.changes import Change, Done, audit_changes, in_run, keep_out_others
+from scheduler.changes.batch import check_dependants
 from scheduler.changes.revisions import by_right_clock, decide_until
 from scheduler.changes.validation import ChangeContext, check_revision
 
 AT_ONCE = 200
-MOST_NAMED = 3
 GONE = "the action was deleted"
 
 
@@ -36,23 +36,13 @@ def delete(engine: sa.Engine, uid: UUID, author: ChangeContext) -> Change:
         keep_out_others(connection, author.small_app.id)
         made = delete_locked(connection, [uid], author)
         for one in made:
-            _check_dependants(connection, author.small_app.id, one.name)
+            check_dependants(connection, author.small_app.id, one.name, "deleted")
         return made, ()
 
     deleted = in_run(engine, without_dependants)
     if not deleted:
         raise NotFound(f"action {uid} was deleted")
     return deleted[0]
-
-
-def _check_dependants(connection: sa.Connection, small_app_id: int, name: str) -> None:
-    found = actions.dependants(connection, small_app_id, name, limit=MOST_NAMED)
-    if found:
-        names = ", ".join(repr(one.name) for one in found)
-        raise Refused(
-            f"{name!r} cannot be deleted: {names} would never be due again; change or delete "
-            "what depends on it first"
-        )
 
 
 def delete_locked(

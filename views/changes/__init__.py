@@ -78,7 +78,7 @@ def checked(
     ]
     with reading(installation.engine) as connection:
         # As if they were applied: each in the place of the action of its name.
-        check_cycles(connection, app.id, {model.name: plan.watched for model, plan in made}, {})
+        check_cycles(connection, app.id, {model.name: plan.watched for model, plan in made})
         models = [model for model, _ in made]
         warnings = action_warnings(connection, app, models, installation.settings)
         upcoming = [

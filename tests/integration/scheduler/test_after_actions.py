@@ -12,7 +12,6 @@ import sqlalchemy as sa
 from models.errors import InvalidAction, Refused
 from models.fingerprint import str_to_uuid
 from models.operation import Cause, OperationState
-from models.store.actions import cursors
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.end import Outcome
 from models.store.operations.external_end import hand_over
@@ -333,37 +332,6 @@ def test_the_event_of_a_user_passes_on_its_user(engine: sa.Engine, clock: Virtua
     assert [row["subject"] for row in rows_of(engine, other)] == ["ann"]
 
 
-def test_a_renamed_action_keeps_its_dependants(engine: sa.Engine, clock: VirtualClock) -> None:
-    one, other = first(engine), second(engine, {**AFTER, "delay": "PT10M"})
-    third = second(engine, name="third")
-    ended(engine, one)
-    clock.set(NOON + SECOND)
-    rename(engine, one.uid, "load", author())
-    clock.set(NOON + 2 * SECOND)
-    ended(engine, one)
-
-    for minute in (1, 10, 11):
-        run_tick(engine, clock, NOON + minute * MINUTE)
-
-    with reading(engine) as connection:
-        row = cursors.seen(connection, [other.uid])[other.uid]
-    assert '"action": "load"' in row.document
-    assert (row.revision, row.event) == (2, "action load")
-    ten = NOON + 10 * MINUTE
-    assert [row["occurrence_at"] for row in rows_of(engine, other)] == [ten, ten + 2 * SECOND]
-    assert [row["occurrence_at"] for row in rows_of(engine, third)] == [NOON, NOON + 2 * SECOND]
-
-
-def test_a_rename_that_too_many_depend_on_is_refused(
-    engine: sa.Engine, clock: VirtualClock
-) -> None:
-    one = first(engine)
-    create_all(engine, [after(f"n{number}", "refresh") for number in range(501)], author())
-
-    with pytest.raises(Refused, match="more than 500 actions depend on 'refresh'"):
-        rename(engine, one.uid, "load", author())
-
-
 def test_a_dependency_may_be_stored_before_what_it_depends_on(
     engine: sa.Engine, clock: VirtualClock
 ) -> None:
@@ -376,11 +344,13 @@ def test_a_dependency_may_be_stored_before_what_it_depends_on(
     assert len(rows_of(engine, other)) == 1
 
 
-def test_an_action_that_others_depend_on_is_not_deleted_alone(
+def test_an_action_that_others_depend_on_is_not_renamed_or_deleted_alone(
     engine: sa.Engine, clock: VirtualClock
 ) -> None:
     one, other = first(engine), second(engine)
 
+    with pytest.raises(Refused, match="cannot be renamed: 'publish' would never be due again"):
+        rename(engine, one.uid, "load", author())
     with pytest.raises(Refused, match="'publish' would never be due again"):
         delete(engine, one.uid, author())
     delete(engine, other.uid, author())
