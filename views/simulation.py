@@ -1,6 +1,6 @@
 """Simulate the daemon's decisions over a range."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -8,14 +8,12 @@ from pathlib import Path
 from pydantic import Field
 
 from models.action.document import ParseContext, parse_action, plan_of
-from models.action.plan import Plan
 from models.action.schedule import BEGINNING
 from models.errors import InvalidAction, InvalidDocument, Problem, Refused
 from models.tenant.document import DEFAULT_APP, SmallAppModel, parse_small_app
 from runtime.clock import utc_now
 from scheduler.simulate import (
     SENT,
-    SUCCESS,
     Simulated,
     SimulatedOutcome,
     Timetable,
@@ -138,7 +136,9 @@ def _notes(actions: Sequence[Simulated], begin: datetime, end: datetime) -> tupl
     found = []
     for one in actions:
         if one.plan.watched is not None:
-            found.append(_note_of_end(one.name, one.plan, {other.name for other in actions}))
+            found.append(
+                f'{one.name}: is due by ends of "{one.plan.watched}", which is not simulated'
+            )
         elif one.plan.on_event is not None:
             found.append(f"{one.name}: is due by events, which no simulation knows")
         if one.plan.from_end is not None:
@@ -146,14 +146,6 @@ def _notes(actions: Sequence[Simulated], begin: datetime, end: datetime) -> tupl
         moved = daylight_notes(one.plan, begin - SECOND, end - SECOND)
         found += [f"{one.name}: {note}" for note in moved]
     return tuple(found)
-
-
-def _note_of_end(name: str, plan: Plan, simulated: Collection[str]) -> str:
-    if plan.watched not in simulated:
-        return f'{name}: is due by ends of "{plan.watched}", which is not simulated'
-    ends = () if plan.on_event is None else plan.on_event.ends
-    never = "" if SUCCESS in ends else f", and never ends as {' or '.join(ends)}"
-    return f'{name}: each operation of "{plan.watched}" is taken to succeed when it is sent{never}'
 
 
 def _actions(
