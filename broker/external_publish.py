@@ -3,15 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from socket import gaierror
-from typing import Any
 
 import sqlalchemy as sa
 from amqp.exceptions import MessageNacked
-from amqp.serialization import dumps
-from kombu import Producer
 from redis.exceptions import AuthenticationError, BusyLoadingError, ResponseError
 
-from broker.app import app, celery_connection, connect
 from broker.celery_rules import Application, rules_of
 from broker.errors import (
     BROKER_ERRORS,
@@ -21,13 +17,12 @@ from broker.errors import (
     blame_of,
     why_not_taken,
 )
+from broker.external_link import kept_for, link_to
 from broker.in_use import settings_in_use
-from broker.names import ORIGIN
 from broker.sending import Sent
-from broker.thread_connection import ThreadConnection
 from minutebook.error_text import text_of
-from minutebook.followed import HEADER
 from models.sql import parts_of
+from models.store import celery_queues
 from models.store.operations import external_send
 from models.store.operations.external_send import Handed
 from models.store.operations.reserve import Message
@@ -45,10 +40,6 @@ NOTHING_TAKEN = (
     ConnectionRefusedError, FileNotFoundError, gaierror,
     ResponseError, AuthenticationError, BusyLoadingError,
 )  # fmt: skip
-# Headers as beat and `send_task` write them: the task itself says whether its result is stored.
-AS_BEAT = {"celery_beat_task": True, "ignore_result": None}
-# In bytes: what else stands in the frame of a message's headers in AMQP.
-BESIDE_HEADERS = 2_048
 # For how long a broker that failed is left alone. One that accepts connections and then says
 # nothing takes ten seconds each time, and all that the tick sends after it waits.
 SHORTEST_S, LONGEST_S = 5.0, 60.0
@@ -96,8 +87,7 @@ def hand_over(engine: sa.Engine, messages: Sequence[Message], application: Appli
     Never raises if the broker is down.
     """
     settings, count = settings_in_use(), 0
-    is_shared = application.url == settings.effective_broker_url
-    if not is_shared and monotonic() < _left_alone_until.get(application.url, 0.0):
+    if is_left_alone(application):
         # A later tick sends them, once their reservation has expired.
         return Sent(0, "the broker of the Celery application was unavailable a moment ago")
     for chunk in parts_of(messages, AT_A_TIME):
@@ -113,6 +103,12 @@ def hand_over(engine: sa.Engine, messages: Sequence[Message], application: Appli
             _left_alone_until[application.url] = failed_at + left_alone_s(failed_at - begun_at)
             return Sent(count, outcome.error)
     return Sent(count)
+
+
+def is_left_alone(application: Application) -> bool:
+    """Return whether the application's own broker failed a moment ago."""
+    is_shared = application.url == settings_in_use().effective_broker_url
+    return not is_shared and monotonic() < _left_alone_until.get(application.url, 0.0)
 
 
 def left_alone_s(spent_s: float) -> float:
@@ -139,6 +135,9 @@ def _settle_together(engine: sa.Engine, outcome: Answers, settings: Settings) ->
         wait_briefly(connection)
         external_send.settle(connection, outcome.accepted, outcome.refused, settings.alert)
         external_send.fail_unsendable(connection, outcome.unsendable, settings.alert)
+        if outcome.accepted:
+            by_queue = (one.queue for one in outcome.accepted if one.hand_over.exchange is None)
+            celery_queues.note(connection, by_queue)
 
 
 def _settle_alone(engine: sa.Engine, one: Answers, settings: Settings) -> None:
@@ -170,7 +169,7 @@ def send_each(handed: Sequence[Handed], application: Application) -> Answers:
     """Send tasks one by one until the broker fails; return the outcome of each."""
     outcome = Answers()
     try:
-        _kept_for(application).ask(lambda: _link(application).ping())
+        kept_for(application).ask(lambda: link_to(application).ping())
     except BROKER_ERRORS as error:
         return Answers(refused=list(handed), error=text_of(error))
     for number, one in enumerate(handed):
@@ -193,11 +192,11 @@ def send_each(handed: Sequence[Handed], application: Application) -> Answers:
 def _send(one: Handed, application: Application) -> None:
     """Send a task; raises one of SENDING_ERRORS if the broker did not take it."""
     try:
-        _link(application).send(one)
+        link_to(application).send(one)
     except SENDING_ERRORS as error:
         # After others, RabbitMQ has closed the channel.
         if not isinstance(error, NoQueue | MessageNacked):
-            _kept_for(application).drop()
+            kept_for(application).drop()
         raise
 
 
@@ -207,81 +206,3 @@ def _took_nothing(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
-
-
-class _Link:
-    """A connection to the broker of a Celery application; it never retries."""
-
-    def __init__(self, application: Application) -> None:
-        self.connection = celery_connection(application)
-        connect(self.connection)
-        channel: Any = self.connection.default_channel
-        self.producer: Any = Producer(channel, auto_declare=False)
-        self.is_amqp = application.is_amqp
-        self.is_returned = False
-        if self.is_amqp:
-            channel.events["basic_return"].add(self._on_return)
-
-    def _on_return(self, *_returned: object) -> None:
-        self.is_returned = True
-
-    def ping(self) -> None:
-        """Wait for an answer: nothing is sent over a connection that was closed meanwhile."""
-        channel = self.producer.channel
-        if self.is_amqp:
-            # A harmless call: it sets a limit of consumers, which this channel never has.
-            channel.basic_qos(0, 1, False)
-        else:
-            channel.client.ping()
-
-    def send(self, one: Handed) -> None:
-        """Send a task; raises one of SENDING_ERRORS."""
-        self.is_returned = False
-        self._publish(one)
-        # The broker gives a message back before it confirms it.
-        if self.is_returned:
-            raise NoQueue("the broker has no queue for it; start a worker")
-
-    def _publish(self, one: Handed) -> None:
-        text, task = str(one.id), one.hand_over
-        expires_s = None if task.expires is None else task.expires.total_seconds()
-        made = app.amqp.as_task_v2(
-            text, task.task, task.args, task.kwargs, origin=ORIGIN, expires=expires_s
-        )
-        headers = {**task.headers, **made.headers, **AS_BEAT, HEADER: one.header}
-        self._check(headers)
-        self.producer.publish(
-            made.body,
-            exchange=task.exchange or "",
-            routing_key=task.routing_key if task.exchange else one.queue,
-            serializer="json",
-            headers=headers,
-            priority=task.priority,
-            **made.properties,
-            **({"mandatory": True} if self.is_amqp else {}),
-        )
-
-    def _check(self, headers: dict[str, Any]) -> None:
-        """Raise ValueError for headers that one frame cannot hold: RabbitMQ would hang up."""
-        if not self.is_amqp:
-            return
-        most = self.connection.connection.frame_max - BESIDE_HEADERS
-        size = len(dumps("F", (headers,)))
-        if size > most:
-            raise ValueError(f"its headers have {size:,} bytes, and the broker takes {most:,}")
-
-
-# One for each broker, with the options that name its lists.
-_kept: dict[tuple[str, str], ThreadConnection[_Link]] = {}
-
-
-def _key(application: Application) -> tuple[str, str]:
-    return application.url, str(application.options)
-
-
-def _kept_for(application: Application) -> ThreadConnection[_Link]:
-    return _kept.setdefault(_key(application), ThreadConnection())
-
-
-def _link(application: Application) -> _Link:
-    return _kept_for(application).link(_key(application), lambda: _Link(application))

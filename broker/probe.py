@@ -114,16 +114,24 @@ def _depths(queues: Collection[str]) -> Mapping[str, int]:
 
 
 def depth(connection: Connection, name: str) -> int | None:
-    """Return how many messages a queue holds, None if it is none; raises BROKER_ERRORS.
+    """Return how many messages a queue holds, None if it is none; raises BROKER_ERRORS."""
+    found = messages_and_readers(connection, name)
+    return None if found is None else found[0]
 
-    Lists of priorities count; what a worker has taken counts where the broker tells.
+
+def messages_and_readers(connection: Connection, name: str) -> tuple[int, int | None] | None:
+    """Return how many messages a queue holds and how many read it, None if it is none.
+
+    Lists of priorities count; what a worker has taken counts where the broker tells. Readers are
+    None for a broker that does not count them. Raises BROKER_ERRORS.
     """
     # Asking RabbitMQ for a missing queue closes the channel.
     is_amqp = connection.transport_cls in AMQP
     with connection.channel() if is_amqp else nullcontext(connection.default_channel) as channel:
         try:
             declared: Any = Queue(name, channel=channel).queue_declare(passive=True)
-            return int(declared.message_count)
+            readers = int(declared.consumer_count) if is_amqp else None
+            return int(declared.message_count), readers
         except BROKER_ERRORS as error:
             if isinstance(error, FORBIDDEN) or blame_of(error) is Blame.BROKER:
                 raise

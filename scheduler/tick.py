@@ -7,10 +7,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from broker.celery_rules import application_of
+from broker.external_link import queues_of
+from broker.external_publish import is_left_alone
+from broker.in_use import settings_in_use
 from broker.sending import send_reserved
 from models.errors import BrokerUnavailable
 from models.notices import FindingKind
-from models.store import audit, clock_steps, key_values, tick_work, ticks
+from models.store import audit, celery_queues, clock_steps, key_values, tick_work, ticks
 from models.store.notices import brokers
 from models.store.tick_work import Found, Repairs
 from models.store.ticks import CLOCK_WAS_WRONG
@@ -55,6 +59,7 @@ def tick(
         # The database may have blocked meanwhile, and with it the workers' heartbeats.
         sweeper.distrust()
     one.repair(found.repairs, sweeper)
+    one.look_at_application(found)
     one.note_brokers(found, sweeper)
     if found.was_down:
         report.downtime = downtime.report(engine)
@@ -191,6 +196,22 @@ class Tick:
             self.report.lost_messages = lost
         except BrokerUnavailable as error:
             self.report.broker_error = str(error)
+
+    def look_at_application(self, found: Found) -> None:
+        """Note how the queues of the Celery application grow, unless its broker is unavailable."""
+        application = application_of(settings_in_use())
+        watched = celery_queues.read(found.celery_queues)
+        has_failed = self.report.broker_error or self.report.application_broker_error
+        if not watched or has_failed or is_left_alone(application):
+            return
+        try:
+            seen = queues_of(application, watched)
+        except BrokerUnavailable as error:
+            self.report.application_broker_error = str(error)
+            return
+        after = {name: watched[name].after(*its, found.now) for name, its in seen.items()}
+        with self.engine.begin() as connection:
+            celery_queues.store(connection, found.celery_queues, watched | after)
 
     def decide_if_due(self, found: Found, batch_size: int) -> None:
         """Decide what was found, unless a newer release decides in this database."""

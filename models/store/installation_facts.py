@@ -1,6 +1,7 @@
 """What a verdict asks of the database: what waits for a reader, the readers, and single facts."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -8,7 +9,8 @@ import sqlalchemy as sa
 
 from models.operation import OperationState
 from models.sql import database_now, dicts, in_literals
-from models.store import key_values, pauses
+from models.store import celery_queues, key_values, pauses
+from models.store.celery_queues import Watched
 from models.store.conditions import IS_UNSTARTED
 from models.store.pauses import Pause
 from models.store.scope import Scope
@@ -35,6 +37,8 @@ class Known:
     set_back: tuple[datetime, timedelta] | None
     # When an attempt last lacked its claim, and how; None for never.
     went_back: tuple[datetime, str] | None
+    # The queues of the Celery application that actions send to.
+    celery_queues: Mapping[str, Watched] = field(default_factory=dict)
 
 
 def known(connection: sa.Connection) -> Known:
@@ -50,9 +54,10 @@ def known(connection: sa.Connection) -> Known:
         mails.scalar_subquery(),
         key_values.value_query(key_values.CLOCK_SET_BACK).scalar_subquery(),
         key_values.value_query(key_values.WENT_BACK).scalar_subquery(),
+        key_values.value_query(key_values.CELERY_QUEUES).scalar_subquery(),
     )
-    now, last_now, count, wants_mail, clock, lost = connection.execute(query).one()
-    noted = (key_values.set_back_in(clock), _went_back(lost))
+    now, last_now, count, wants_mail, clock, lost, queues = connection.execute(query).one()
+    noted = (key_values.set_back_in(clock), _went_back(lost), celery_queues.read(queues))
     in_force = pauses.in_force(connection)
     return Known(now, instant_in(last_now), in_force, count, wants_mail is not None, *noted)
 

@@ -23,6 +23,8 @@ STOPPED = "daemon_stopped"
 # When a web process last said that it lives, and since when there was no gap: `{"seen": …,
 # "since": …}`.
 WEB = "web_lives"
+# The queues of the Celery application that actions send to: `celery_queues.py`.
+CELERY_QUEUES = "celery_queues"
 # The instant up to which all event actions are decided; absent before the first decision.
 EVENTS_DECIDED = "events_decided_until"
 

@@ -18,7 +18,7 @@ from models.store.conditions import (
     IS_UNSTARTED,
     NEVER_STARTED,
 )
-from models.store.key_values import KERNEL, LAST_NOW, TZ_RELEASE, value_query
+from models.store.key_values import CELERY_QUEUES, KERNEL, LAST_NOW, TZ_RELEASE, value_query
 from models.store.notices.findings import IS_OPEN
 from models.store.operations import reserve
 from models.store.operations.external_send import IN_DOUBT
@@ -73,6 +73,8 @@ class Found:
     was_down: bool = False
     # The findings that are open of brokers that did not answer.
     brokers_down: frozenset[str] = frozenset()
+    # The stored text of `celery_queues`.
+    celery_queues: str | None = None
 
     @property
     def gap(self) -> timedelta:
@@ -111,6 +113,7 @@ def _looking() -> sa.Select[Any]:
         _last(operations.c.recorded_at, NEVER_STARTED),
         value_query(KERNEL).scalar_subquery(),
         value_query(TZ_RELEASE).scalar_subquery(),
+        value_query(CELERY_QUEUES).scalar_subquery(),
         _first(action_cursor.c.next_occurrence_at) <= now,
         _first(actions.c.small_app_id, actions.c.event.is_not(None)),
         first_unstarted,
@@ -159,7 +162,7 @@ def look(
     # What is recorded goes by the clock, whatever `now` is.
     written = (last_now, decided, recorded if at is None else None)
     ahead = max([one - now for one in written if one is not None], default=timedelta(0))
-    kernel, tz, due, event_app, unstarted, is_unsent, waits, kinds, *parts = rest
+    kernel, tz, celery, due, event_app, unstarted, is_unsent, waits, kinds, *parts = rest
     found = frozenset((kinds or "").split())
     closer = connection.execute(_LOOK_CLOSER).one() if is_unsent or waits else ()
     repairs = Repairs(*map(bool, [*parts, FindingKind.MISSED in found, *closer]))
@@ -168,4 +171,5 @@ def look(
     return Found(
         now, last_now, ahead, bool(due), event_app is not None,
         (kernel, tz), repairs, queued, listened, brokers_down=found & BROKERS.keys(),
+        celery_queues=celery,
     )  # fmt: skip

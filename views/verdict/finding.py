@@ -28,6 +28,7 @@ class Kind(StrEnum):
     NO_WORKER = "no_worker"
     WORKERS_LOST = "workers_lost"
     QUEUE_BEHIND = "queue_behind"
+    QUEUE_UNREAD = "queue_unread"
     CLOCK = "clock"
     DATABASE_WENT_BACK = "database_went_back"
     DISK = "disk"

@@ -53,6 +53,7 @@ def findings_of(facts: Facts, settings: Settings, disk: Disk | None) -> Iterator
         yield from _disk(disk, str(settings.home))
         yield from _locked(facts)
         yield from _lost(facts.readers)
+        yield from _unread(facts, settings.alert.overdue)
         yield from _steps(facts.readers.live)
         yield from _notices(facts.known.notices_failed)
         yield from _mail(facts, settings)
@@ -146,6 +147,26 @@ def _lost(readers: Readers) -> Iterator[Finding]:
         text = f"no live worker follows {listed(sorted(lost))} any more"
         remedy = "start the workers of that application; their runs end as handed_over meanwhile"
         yield _found(Kind.WORKERS_LOST, _ATTENTION, text, remedy, max(lost.values()))
+
+
+def _unread(facts: Facts, late: timedelta) -> Iterator[Finding]:
+    """Yield a finding for each queue of the application that grows and that nothing reads.
+
+    A broker that counts no readers only shows that a queue has grown, for so long, and never
+    shrank.
+    """
+    if facts.daemon is None or not facts.daemon.is_ticking:
+        return
+    known = facts.readers.queues | {one.queue for one in facts.waiting if one.is_known}
+    for queue, its in sorted(facts.known.celery_queues.items()):
+        since, is_counted = its.grows_since, its.readers is not None
+        if since is None or queue in known or not (is_counted or facts.known.now - since > late):
+            continue
+        wait = "1 task waits" if its.length == 1 else f"{its.length:,} tasks wait"
+        why = "no worker reads it" if is_counted else "it only grows: no worker seems to read it"
+        text = f"{wait} in queue {queue} of your application, and {why}"
+        severity = _BROKEN if is_counted else _ATTENTION
+        yield _found(Kind.QUEUE_UNREAD, severity, text, how_to_read(queue), since)
 
 
 def _behind(facts: Facts, late: timedelta) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from broker.app import configure
 from broker.celery_rules import Application, application_of
 from broker.errors import NoQueue
-from broker.external_publish import _kept_for, _link
+from broker.external_link import kept_for, link_to
 from broker.in_use import settings_in_use
 from models.sql import database_now
 from models.store import tenants
@@ -55,7 +55,7 @@ def engine(rabbitmq: RabbitMQ, home_of: Callable[[str], Settings]) -> Iterator[s
         channel.queue_bind("videos", "media", "video.*")
     engine = make_engine(settings)
     yield engine
-    _kept_for(default()).drop()
+    kept_for(default()).drop()
     engine.dispose()
 
 
@@ -208,7 +208,7 @@ def test_what_disappears_between_question_and_message_took_nothing(
         messages = reserve.reserve_sendable(connection, 10)
         begun = external_send.begin(connection, messages, RULES, NO_ALERTS)
         by_exchange, by_queue = sorted(begun, key=lambda one: one.queue)
-    link = _link(default())
+    link = link_to(default())
     with rabbitmq.channel() as channel:
         channel.exchange_delete("media")
         channel.queue_delete("videos")
@@ -223,9 +223,9 @@ def test_each_thread_sends_over_a_connection_of_its_own(
     engine: sa.Engine, rabbitmq: RabbitMQ
 ) -> None:
     def sent_there() -> Connection:
-        link = _link(default())
+        link = link_to(default())
         link.send(two)
-        _kept_for(default()).drop()
+        kept_for(default()).drop()
         return link.connection
 
     due(engine, VIDEO)
@@ -233,7 +233,7 @@ def test_each_thread_sends_over_a_connection_of_its_own(
     with engine.begin() as connection:
         messages = reserve.reserve_sendable(connection, 10)
         one, two = external_send.begin(connection, messages, RULES, NO_ALERTS)
-    here = _link(default())
+    here = link_to(default())
     with ThreadPoolExecutor(1) as pool:
         there = pool.submit(sent_there).result()
 

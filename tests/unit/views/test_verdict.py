@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from models.store.celery_queues import Watched
 from models.store.installation_facts import Known, Waiting
 from models.store.pauses import Pause, PauseKind
 from models.store.workers import Readers
@@ -117,6 +118,19 @@ def test_nothing_is_found_where_all_is_well(settings: Settings) -> None:
             id="queue_behind",
         ),
         pytest.param(
+            known(celery_queues={"reports": Watched(2156, 0, 0, NOW - MINUTE)}),
+            Kind.QUEUE_UNREAD, Severity.BROKEN,
+            "2,156 tasks wait in queue reports of your application, and no worker reads it",
+            id="queue_unread",
+        ),
+        pytest.param(
+            known(celery_queues={"reports": Watched(1, None, 0, NOW - 16 * MINUTE)}),
+            Kind.QUEUE_UNREAD, Severity.ATTENTION,
+            "1 task waits in queue reports of your application, and it only grows: "
+            "no worker seems to read it",
+            id="queue_that_only_grows",
+        ),
+        pytest.param(
             known(went_back=(NOW - MINUTE, "operation 7 is not recorded any more")),
             Kind.DATABASE_WENT_BACK, Severity.ATTENTION,
             "the database went back, and lost what was committed: operation 7 is not recorded any"
@@ -196,6 +210,25 @@ def test_consumers_of_an_application_that_does_not_follow_are_not_missed(
     facts = replace(WELL, waiting=(replace(WAITS, queue="orders", is_known=False),))
 
     assert list(findings_of(facts, settings, FREE)) == []
+
+
+@pytest.mark.parametrize(
+    ("queue", "its", "is_ticking"),
+    [
+        pytest.param("celery", Watched(9, 0, 0, NOW - MINUTE), True, id="a_follower_reads_it"),
+        pytest.param("reports", Watched(9, 1), True, id="a_worker_reads_it"),
+        pytest.param("reports", Watched(9, None, 9), True, id="it_does_not_grow"),
+        pytest.param("reports", Watched(9, None, 0, NOW - 14 * MINUTE), True, id="it_just_grows"),
+        pytest.param("reports", Watched(9, 0, 0, NOW - MINUTE), False, id="no_tick_looks"),
+    ],
+)
+def test_a_queue_of_the_application_that_may_be_read_is_well(
+    settings: Settings, queue: str, its: Watched, is_ticking: bool
+) -> None:
+    facts = known(celery_queues={queue: its})
+    facts = replace(facts, daemon=ticking({}, is_ticking=is_ticking))
+
+    assert Kind.QUEUE_UNREAD not in [one.kind for one in findings_of(facts, settings, FREE)]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -12,8 +12,9 @@ import sqlalchemy as sa
 
 from models.roles import Role
 from models.sql import database_now
-from models.store import pauses, ticks
+from models.store import celery_queues, pauses, ticks
 from models.store import workers as worker_store
+from models.store.celery_queues import Watched
 from models.store.pauses import PauseKind, Target
 from models.tables import actions, notices, operations, workers
 from tests.factories import update_operation
@@ -96,6 +97,13 @@ def behind(web: Web) -> None:
         connection.execute(sa.update(operations).values(recorded_at=database_now(-3600.0)))
 
 
+def unread(web: Web) -> None:
+    alive(web)
+    with web.engine.begin() as connection:
+        grows = Watched(2156, 0, 0, datetime(2027, 1, 4, tzinfo=UTC))
+        celery_queues.store(connection, None, {"reports": grows})
+
+
 def paused(web: Web) -> None:
     alive(web)
     with web.engine.begin() as connection:
@@ -167,6 +175,7 @@ SITUATIONS: dict[str, tuple[Make, str, str]] = {
     "no worker for jobs": (no_job_worker, "broken", "no_worker"),
     "a follower is lost": (follower_lost, "attention", "workers_lost"),
     "a queue is behind": (behind, "attention", "queue_behind"),
+    "nothing reads a queue": (unread, "broken", "queue_unread"),
     "a pause": (paused, "attention", "paused"),
     "a clock is off": (skewed, "attention", "clock"),
     "locked rows": (locked, "attention", "locked"),
