@@ -184,7 +184,9 @@ def come_back(connection: sa.Connection, behind: datetime, now: datetime) -> int
     newest = its.scalar_subquery()
     changed = action_cursor.c.action_uid.in_(sa.select(revisions.c.action_uid).where(*again))
     right = {"watermark": newest, "effective_from": newest, "next_occurrence_at": _due_from(newest)}
-    moved = connection.execute(sa.update(action_cursor).where(changed).values(right))
+    # A later change, made once the clock was right, has decided up to then.
+    is_behind = action_cursor.c.watermark < newest
+    moved = connection.execute(sa.update(action_cursor).where(changed, is_behind).values(right))
     first = sa.select(made).where(
         revisions.c.action_uid == actions.c.uid, revisions.c.number == 1, *again
     )
