@@ -1,18 +1,20 @@
 """Zones as periods of constant offset, from the tz release of the tzdata wheel."""
 
 import difflib
+from bisect import bisect_left
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
-from functools import cache, lru_cache
+from datetime import UTC, date, datetime, timedelta
+from functools import cache, lru_cache, partial
 from importlib.resources import files
+from io import BytesIO
 from itertools import pairwise
 from typing import NamedTuple
+from zoneinfo import ZoneInfo
 
 import tzdata
 
 from cron.days import ORIGIN
 from cron.errors import InvalidRule, quote
-from cron.tzif import Transition, transitions
 
 # Instants are UTC seconds in [0, END): from 1970-01-01T00:00Z to before 2200-01-01T00:00Z.
 END = int(datetime(2200, 1, 1, tzinfo=UTC).timestamp())
@@ -22,8 +24,12 @@ END = int(datetime(2200, 1, 1, tzinfo=UTC).timestamp())
 LONGEST_GAP = 179
 LONGEST_REPEAT = 180
 
+# Offsets are asked for as often. Two changes of a zone lie six days apart or more.
+STEP = 4 * 86_400
+
 LONGEST_NAME = 80
 _ALIKE = 0.75
+_NONE, _SECOND = timedelta(), timedelta(seconds=1)
 _EXAMPLE = "write an IANA name such as 'Europe/Paris'"
 _ORIGIN_SHIFT = (date(1970, 1, 1) - ORIGIN).days * 86400
 
@@ -109,17 +115,43 @@ def _zone(name: str) -> Zone:
 @cache
 def _of_file(data: bytes) -> Zone:
     """Return a zone without a name: aliases, four names in ten, share it."""
-    wildcard = tuple(_periods(transitions(data)))
+    wildcard = tuple(_periods(ZoneInfo.from_file(BytesIO(data))))
     starts = tuple(period.start for period in wildcard)
     return Zone("", starts, wildcard, tuple(_catching_up(wildcard)))
 
 
-def _periods(changes: list[Transition]) -> Iterator[OffsetPeriod]:
+def _periods(zone: ZoneInfo) -> Iterator[OffsetPeriod]:
     """Yield the periods of [0, END) for wildcard rules: each counts as a whole."""
-    for change, after in pairwise([*changes, Transition(END, 0)]):
-        start = max(change.second, 0)
-        if after.second > start:
-            yield OffsetPeriod(start, after.second, change.offset + _ORIGIN_SHIFT, start, 0, 0)
+    for (start, offset), (end, _) in pairwise([*_changes(zone), (END, 0)]):
+        shift = offset + _ORIGIN_SHIFT
+        yield OffsetPeriod(start, end, shift, start, 0, 0)
+
+
+def _changes(zone: ZoneInfo) -> Iterator[tuple[int, int]]:
+    """Yield the second from which on an offset in seconds holds, from 1970 up to END.
+
+    An offset of the wall clock is cheap to ask for: it leads to the days of a change.
+    """
+    known = datetime.fromtimestamp(0, zone).utcoffset() or _NONE
+    yield 0, known // _SECOND
+    for number, offset in enumerate(map(zone.utcoffset, _walls())):
+        if offset is not None and offset != known:
+            end = number * STEP - offset // _SECOND
+            since = range(end - STEP - 86_400, end + 1)
+            is_new = partial(_is_other, zone, known)
+            yield since[bisect_left(since, True, key=is_new)], offset // _SECOND
+            known = offset
+
+
+@cache
+def _walls() -> tuple[datetime, ...]:
+    """Return the times on a wall clock at which offsets are asked for."""
+    epoch = datetime(1970, 1, 1)  # noqa: DTZ001 - a wall clock has no zone
+    return tuple(epoch + timedelta(seconds=second) for second in range(0, END, STEP))
+
+
+def _is_other(zone: ZoneInfo, offset: timedelta, second: int) -> bool:
+    return datetime.fromtimestamp(second, zone).utcoffset() != offset
 
 
 def _catching_up(periods: tuple[OffsetPeriod, ...]) -> Iterator[OffsetPeriod]:

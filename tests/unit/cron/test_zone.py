@@ -1,11 +1,11 @@
 from importlib.resources import files
 from itertools import pairwise
+from zoneinfo._common import load_data
 
 import pytest
 import pytz
 
 from cron import CronSchedule, InvalidRule
-from cron.tzif import _day, transitions
 from cron.zone import END, zone_named
 from tests.unit.cron.debian import offset, wheel_names, wheel_zone
 
@@ -118,36 +118,17 @@ def test_the_stretches_of_every_zone_follow_each_other_without_a_gap() -> None:
             assert all(one.end == other.start for one, other in pairwise(periods))
 
 
-def test_no_zone_changes_again_before_a_fixed_rule_has_caught_up() -> None:
-    """The comparison with Debian's loop, not the kernel, needs at most one change a window."""
-    close = [
-        (name, one)
-        for name in DISTINCT
-        for one, _ in pairwise(zone_named(name).wildcard)
-        if one.end - one.start < 2 * 86400
-    ]
+def test_no_two_changes_of_a_zone_lie_so_close_that_both_are_overlooked() -> None:
+    """Nor does one change again before a fixed rule has caught up."""
+    close = []
+    for name in DISTINCT:
+        with files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as file:
+            kinds, changes, offsets, *_ = load_data(file)
+        listed = [(at, offsets[kind]) for at, kind in zip(changes, kinds, strict=True) if at > 0]
+        real = [at for (_, old), (at, new) in pairwise(listed) if old != new]
+        close += [(name, one) for one, other in pairwise(real) if other - one < 6 * 86_400]
 
     assert close == []
-
-
-@pytest.mark.parametrize(
-    ("day", "year", "expected"),
-    [
-        pytest.param("M3.5.0", 2026, 20541, id="last_sunday_of_march"),
-        pytest.param("M11.1.0", 2026, 20758, id="first_sunday_of_november"),
-        pytest.param("J60", 2024, 19783, id="march_1_whether_leap_or_not"),
-        pytest.param("J60", 2026, 20513, id="march_1"),
-        pytest.param("59", 2024, 19782, id="february_29"),
-        pytest.param("59", 2026, 20513, id="day_59_of_a_common_year"),
-    ],
-)
-def test_a_day_of_a_posix_rule_is_found(day: str, year: int, expected: int) -> None:
-    assert expected == _day(day, year)
-
-
-def test_a_zone_file_of_another_kind_is_refused() -> None:
-    with pytest.raises(ValueError, match="TZif"):
-        transitions(b"TZif" + bytes(200))
 
 
 def test_each_city_is_found_on_every_continent() -> None:
