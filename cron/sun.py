@@ -6,7 +6,7 @@ Source of the formulas: Jean Meeus, Astronomical Algorithms, 2nd edition, chapte
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import lru_cache
 from math import asin, atan2, cos, degrees, radians, sin
@@ -35,24 +35,9 @@ class SolarEvent(StrEnum):
     DUSK_ASTRONOMICAL = "dusk_astronomical"
 
 
-# How far below the horizon the sun's centre is, in degrees; at sunrise and sunset its upper edge is
-# seen at the horizon.
-_DEPTHS = {
-    SolarEvent.DAWN_ASTRONOMICAL: 18.0,
-    SolarEvent.DAWN_NAUTICAL: 12.0,
-    SolarEvent.DAWN_CIVIL: 6.0,
-    SolarEvent.DUSK_CIVIL: 6.0,
-    SolarEvent.DUSK_NAUTICAL: 12.0,
-    SolarEvent.DUSK_ASTRONOMICAL: 18.0,
-}
-_RISING = frozenset(
-    {
-        SolarEvent.DAWN_ASTRONOMICAL,
-        SolarEvent.DAWN_NAUTICAL,
-        SolarEvent.DAWN_CIVIL,
-        SolarEvent.SUNRISE,
-    }
-)
+# How far below the horizon the sun's centre is at a dawn or dusk, in degrees; at sunrise and sunset
+# its upper edge is seen at the horizon.
+_DEPTHS = {"civil": 6.0, "nautical": 12.0, "astronomical": 18.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +61,11 @@ class SolarSchedule:
     def last(self, since: datetime, until: datetime) -> datetime | None:
         """Return the latest occurrence in (since, until], or None."""
         first, end = self._range(since, until)
-        if first >= end:
-            return None
         day = self._day(end) + 1
         for number in range(day, max(day - MOST_DAYS_APART, self._day(first) - 1) - 1, -1):
             at = _instant(self, number)
             if at is not None and at <= end:
-                return _utc(at) if at > first else None
+                return datetime.fromtimestamp(at, UTC) if at > first else None
         return None
 
     def between(self, since: datetime, until: datetime) -> list[datetime]:
@@ -107,7 +90,7 @@ class SolarSchedule:
             if at is not None:
                 seen = number
                 if at > after:
-                    yield _utc(at)
+                    yield datetime.fromtimestamp(at, UTC)
             number += 1
 
     def _day(self, second: float) -> int:
@@ -124,7 +107,7 @@ def _instant(schedule: SolarSchedule, day: int) -> int | None:
         return _full_minute(noon)
     midnight = _culmination(schedule.lon, middle - DAY_S / 2, 180.0)
     next_midnight = _culmination(schedule.lon, middle + DAY_S / 2, 180.0)
-    is_rising = schedule.event in _RISING
+    is_rising = schedule.event.startswith(("dawn", "sunrise"))
     # Between its lowest and its highest, the sun only rises or only sinks; at the poles it may do
     # either in both halves of a day.
     for begin, end in ((midnight, noon), (noon, next_midnight)):
@@ -161,7 +144,7 @@ def _is_up(schedule: SolarSchedule, second: float) -> bool:
     hour_angle = radians(_sidereal(second) + schedule.lon - right_ascension)
     lat, dec = radians(schedule.lat), radians(declination)
     height = degrees(asin(sin(lat) * sin(dec) + cos(lat) * cos(dec) * cos(hour_angle)))
-    depth = _DEPTHS.get(schedule.event)
+    depth = _DEPTHS.get(schedule.event.partition("_")[2])
     return height >= -(REFRACTION + HALF_WIDTH / distance if depth is None else depth)
 
 
@@ -196,7 +179,3 @@ def _sidereal(second: float) -> float:
 
 def _full_minute(second: float) -> int:
     return round(second / 60) * 60
-
-
-def _utc(second: float) -> datetime:
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=second)

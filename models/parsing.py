@@ -47,12 +47,29 @@ Calendars = Mapping[str, Sequence[object]]
 
 
 @dataclass(frozen=True, slots=True)
-class ParseContext:
-    """The context in which an action is saved.
+class Reading:
+    """How one document is read: pydantic's validation context.
 
-    `default_zone` is the small app's; `now` is aware UTC; `steps` are all that are known, by name.
-    For an existing action, `created_at` is its creation. `kept_due_dates` may be past: those of its
-    stored document, or None for any. `tick` is the shortest interval that the daemon can keep.
+    `default_zone` is the small app's; `now` is aware UTC, without it no due date is too late;
+    `steps` are all that are known, by name. For an existing action, `created_at` is its creation.
+    `kept_due_dates` may be past: those of its stored document, or None for any. `tick` is the
+    shortest interval that the daemon can keep. `tolerant` ignores unknown keys and steps.
+    """
+
+    default_zone: str = "UTC"
+    now: datetime | None = None
+    steps: Steps = field(default_factory=dict)
+    created_at: datetime | None = None
+    kept_due_dates: frozenset[datetime] | None = frozenset()
+    tick: timedelta = LEAST_TICK
+    tolerant: bool = False
+    calendars: Calendars = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ParseContext(Reading):
+    """How an action is read that is saved: with what is allowed to it.
+
     `celery` says which tasks of the user's Celery application may be sent; None leaves that check
     to the sender.
     """
@@ -60,11 +77,9 @@ class ParseContext:
     default_zone: str
     now: datetime
     steps: Steps
-    created_at: datetime | None = None
-    kept_due_dates: frozenset[datetime] | None = frozenset()
+    tick: timedelta = DEFAULT_TICK
     # Whether the existing action is paused: it stays so unless its document says `active`.
     is_paused: bool = False
-    tick: timedelta = DEFAULT_TICK
     celery: CeleryRules | None = NO_TASKS
     # How far the small app is trusted; checked again at run.
     trust: Trust = TRUSTED
@@ -72,25 +87,6 @@ class ParseContext:
     commands: tuple[str, ...] | None = ()
     # Channels that the settings name; None leaves that check to the worker.
     channels: tuple[str, ...] | None = ()
-    calendars: Calendars = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """How one document is read: pydantic's validation context.
-
-    `tolerant` ignores unknown keys and steps. Without `now` no due date is too late. An interval
-    without `starting_at` begins at `created_at`, and is refused if that is None.
-    """
-
-    default_zone: str = "UTC"
-    steps: Steps = field(default_factory=dict)
-    created_at: datetime | None = None
-    now: datetime | None = None
-    kept_due_dates: frozenset[datetime] | None = frozenset()
-    tick: timedelta = timedelta(seconds=1)
-    tolerant: bool = False
-    calendars: Calendars = field(default_factory=dict)
 
 
 # Without a context, a document may name each of our own steps that this process has declared.

@@ -8,8 +8,7 @@ from models.action.document import ScheduledActionModel, plan_of
 from models.action.intervals import FromEndModel, IntervalModel
 from models.action.plan import Plan
 from models.action.recurrence import RecurrenceModel
-from models.action.rules import CronModel, DueDateModel
-from models.action.solar import SolarModel
+from models.action.rules import CronModel, DueDateModel, SolarModel
 from models.celery_task import HandOver
 from moving.celery_rules import NAMES
 from moving.cron_text import all_of, ranges_of, values_of

@@ -88,7 +88,7 @@ def parse_action(document: object, context: ParseContext) -> ScheduledActionMode
     """Return the action of `document`; raises InvalidAction with all problems at once."""
     if _is_app(document):
         raise InvalidAction([Problem(ROOT, None, FOR_AN_APP)])
-    action, problems = read_document(ScheduledActionModel, document, _strict(context))
+    action, problems = read_document(ScheduledActionModel, document, context)
     if context.celery is not None:
         rules = context.celery.within(context.trust)
         handing_over = (name for name, spec in context.steps.items() if spec.hand_over is not None)
@@ -199,16 +199,3 @@ def document_hash(document: Mapping[str, Any], steps: Steps) -> str:
     text = json.dumps(compared, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     text += json.dumps(user_steps) if len(user_steps) > 1 else ""
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _strict(context: ParseContext) -> Reading:
-    created_at = context.created_at or context.now
-    return Reading(
-        default_zone=context.default_zone,
-        steps=context.steps,
-        created_at=created_at.replace(microsecond=0),
-        now=context.now,
-        kept_due_dates=context.kept_due_dates,
-        tick=context.tick,
-        calendars=context.calendars,
-    )

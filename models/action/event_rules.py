@@ -3,12 +3,13 @@
 An event is of a user, or the end of another action's operation.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, ValidationInfo
+from pydantic_core import InitErrorDetails
 
 from models.action.policy import AS_ISO
 from models.action.rule import NOTHING, RuleModel
@@ -16,7 +17,8 @@ from models.action.schedule import Once, Schedule
 from models.document import Document
 from models.events import ENDS, EVENTS, end_event, event_name
 from models.operation import OperationState
-from models.problems import listed
+from models.parsing import Reading
+from models.problems import EXAMPLES, line_error, listed
 from models.values import AS_LIST, ActionName, each_once, one_of, parse_list
 from models.values.durations import parse_delay, span_in_words
 
@@ -28,7 +30,6 @@ def _ends(value: object) -> tuple[object, ...]:
     return tuple(check(one) for one in (parse_list(value) if isinstance(value, list) else [value]))
 
 
-EventName = Annotated[str, BeforeValidator(event_name)]
 Delay = Annotated[timedelta, BeforeValidator(parse_delay), AS_ISO]
 Ends = Annotated[tuple[str, ...], BeforeValidator(_ends), AfterValidator(each_once), AS_LIST]
 
@@ -36,10 +37,17 @@ Ends = Annotated[tuple[str, ...], BeforeValidator(_ends), AfterValidator(each_on
 class ActionEndModel(Document):
     """The end of an operation of another action of the same small app, in one of these states."""
 
-    example = '{"action": "refresh", "ends": "success"}'
-
     action: ActionName
     ends: Ends = (OperationState.SUCCESS.value,)
+
+
+def _source(value: object, info: ValidationInfo) -> object:
+    if isinstance(value, Mapping):
+        return ActionEndModel.model_validate(value, context=info.context)
+    return event_name(value)
+
+
+Source = Annotated[str | ActionEndModel, BeforeValidator(_source)]
 
 
 class EventRule(RuleModel):
@@ -48,11 +56,9 @@ class EventRule(RuleModel):
     is_on_event: ClassVar[bool] = True
 
     @property
-    def source(self) -> "str | ActionEndModel":
+    def source(self) -> str | ActionEndModel:
         """What it waits for: an event of users, by its name, or the end of another action."""
-        keys = (key for key in ("on", "after") if hasattr(self, key))
-        found: str | ActionEndModel = getattr(self, next(keys))
-        return found
+        raise NotImplementedError
 
     @property
     def event(self) -> str:
@@ -73,8 +79,7 @@ class EventRule(RuleModel):
     @property
     def lag(self) -> timedelta:
         """How long after the event it is due."""
-        found: timedelta = getattr(self, "delay", NOTHING)
-        return found
+        return NOTHING
 
     def every_occurrence(self, uid: UUID) -> Schedule:  # noqa: ARG002 - the same for all actions
         """Return no occurrence: the clock makes nothing due."""
@@ -97,26 +102,35 @@ class EventRule(RuleModel):
 
 
 class OnEventModel(EventRule):
-    """Due at each such event, once per subject."""
+    """Due at each such event, once per subject; or when an operation of another action ends."""
 
-    on: EventName
+    on: Source
+
+    @property
+    def source(self) -> str | ActionEndModel:
+        """What it waits for."""
+        return self.on
 
 
 class AfterEventModel(EventRule):
-    """Due `delay` after each such event, once per subject."""
+    """Due `delay` after each such event, or end of another action; only the latter may lack one."""
 
-    after: EventName
-    delay: Delay
-
-
-class OnEndModel(EventRule):
-    """Due when an operation of another action ends."""
-
-    on: ActionEndModel
-
-
-class AfterEndModel(EventRule):
-    """Due when an operation of another action ends, or `delay` after that."""
-
-    after: ActionEndModel
+    after: Source
     delay: Delay = NOTHING
+
+    @classmethod
+    def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
+        """Return the fault of an event of users without a delay."""
+        if "delay" in raw or isinstance(raw.get("after"), Mapping):
+            return []
+        return [line_error(("delay",), None, f"is required; add {EXAMPLES['delay']}")]
+
+    @property
+    def source(self) -> str | ActionEndModel:
+        """What it waits for."""
+        return self.after
+
+    @property
+    def lag(self) -> timedelta:
+        """How long after the event it is due."""
+        return self.delay

@@ -14,9 +14,8 @@ from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_
 from pydantic_core import InitErrorDetails
 
 from models.action.exceptions import Closed, Except
-from models.action.jitter import FixedJitter, RandomJitter
 from models.action.policy import AS_ISO, LOOK_BACK
-from models.action.schedule import MOST_CLOSED, NO_UID, Excepting, Schedule
+from models.action.schedule import MOST_CLOSED, NO_UID, Drawn, Excepting, Moved, Schedule
 from models.document import Document
 from models.fingerprint import jitter_offset
 from models.parsing import Calendars, Reading, reading_of
@@ -97,7 +96,7 @@ class RuleModel(Document):
     def leaves_some(self, now: datetime) -> bool:
         """Return whether the exceptions leave an occurrence after `now`, found soon.
 
-        Only half as many closed times are searched as later, so that a stored rule stays due.
+        Only half as many closed days are searched as later, so that a stored rule stays due.
         """
         every = self.every_occurrence(NO_UID)
         if self.closed is None or every.next(now) is None:
@@ -131,7 +130,9 @@ class Begun(RuleModel):
     @model_validator(mode="after")
     def _note_creation(self, info: ValidationInfo) -> Self:
         if self.starting_at is None:
-            self._created_at = reading_of(info).created_at
+            reading = reading_of(info)
+            at = reading.created_at or reading.now
+            self._created_at = at and at.replace(microsecond=0)
         return self
 
     @property
@@ -188,15 +189,15 @@ class Jittered(RuleModel):
         if not self.jitter:
             return named
         if self.jitter_each:
-            return RandomJitter(named, every, uid, self.jitter)
-        return FixedJitter(named, jitter_offset(uid, self.jitter))
+            return Drawn(named, every, uid, self.jitter)
+        return Moved(named, jitter_offset(uid, self.jitter))
 
     def named_for(self, uid: UUID, at: datetime) -> datetime:
         """Return the instant that the rule names for an occurrence at `at`, except or not."""
         if not self.jitter_each:
             return at - jitter_offset(uid, self.jitter)
         every = self.every_occurrence(uid)
-        return RandomJitter(every, every, uid, self.jitter).nominal(at) or at
+        return Drawn(every, every, uid, self.jitter).nominal(at) or at
 
     def without_jitter(self) -> Self:
         """Return the rule whose occurrences are the instants that it names."""

@@ -1,8 +1,8 @@
-"""The rules of the clock: cron, a due date, an interval."""
+"""The rules of the clock and of the sun: cron, a due date, sunrise and its like."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Annotated, Any, ClassVar, Self
 from uuid import UUID
 
@@ -11,6 +11,8 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from cron import (
     CronSchedule,
     InvalidRule,
+    SolarEvent,
+    SolarSchedule,
     in_words,
     oversized_steps,
     parse_rule,
@@ -18,16 +20,15 @@ from cron import (
 from cron.rule import normalised
 from models.action.exceptions import Except
 from models.action.policy import DUE_DATE_LOOK_BACK
-from models.action.rule import (
-    Jittered,
-    RuleModel,
-)
+from models.action.rule import Excepted, Jittered, RuleModel
 from models.action.schedule import Once, Schedule
 from models.parsing import Reading, reading_of
 from models.values import (
     Zone,
     format_instant,
     has_offset,
+    one_of,
+    parse_degrees,
     parse_instant,
 )
 from models.values.zones import in_zone
@@ -155,3 +156,25 @@ class DueDateModel(RuleModel):
 
 def _shown(now: datetime | None) -> str:
     return format_instant(now) if now is not None else ""
+
+
+class SolarModel(Jittered, Excepted):
+    """Due at an event of the sun at a place; north and east are positive."""
+
+    has_years: ClassVar[bool] = True
+
+    solar: Annotated[SolarEvent, BeforeValidator(one_of(*SolarEvent))]
+    lat: Annotated[float, BeforeValidator(partial(parse_degrees, most=90))]
+    lon: Annotated[float, BeforeValidator(partial(parse_degrees, most=180))]
+
+    def every_occurrence(self, uid: UUID) -> Schedule:  # noqa: ARG002 - the same for all actions
+        """Return the event's instants."""
+        return SolarSchedule(self.solar, self.lat, self.lon)
+
+    def words(self, zone: str) -> str:  # noqa: ARG002 - the sun has none
+        """Return the event and the place: `at sunset (48.85° N, 2.35° E)`."""
+        words = self.solar.split("_")
+        # Of dawn and dusk, the kind comes first.
+        event = " ".join(words if self.solar is SolarEvent.SOLAR_NOON else reversed(words))
+        north, east = "N" if self.lat >= 0 else "S", "E" if self.lon >= 0 else "W"
+        return f"at {event} ({abs(self.lat):g}° {north}, {abs(self.lon):g}° {east})"

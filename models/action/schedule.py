@@ -10,6 +10,7 @@ from typing import Protocol
 from uuid import UUID
 
 from cron import Blackout
+from models.fingerprint import drawn_offset
 
 ONE_SECOND = timedelta(seconds=1)
 NO_UID = UUID(int=0)
@@ -101,41 +102,112 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounded:
-    """A schedule cut to [starts_at, ends_at)."""
+class Moved:
+    """A schedule moved by an offset, such as a fixed jitter, and cut to [starts_at, ends_at)."""
 
     inner: Schedule
-    starts_at: datetime | None
-    ends_at: datetime | None
+    offset: timedelta = timedelta(0)
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
 
     def next(self, after: datetime) -> datetime | None:
         """Return the first occurrence strictly after `after` within the bounds, or None."""
         if self.starts_at is not None:
             after = max(after, self.starts_at - ONE_SECOND)
-        found = self.inner.next(after)
+        found = _later(self.inner.next(_earlier(after, self.offset)), self.offset)
         return None if found is None or (self.ends_at and found >= self.ends_at) else found
 
     def last(self, since: datetime, until: datetime) -> datetime | None:
         """Return the latest occurrence in (since, until] within the bounds, or None."""
-        since, until = self._cut(since, until)
-        return self.inner.last(since, until) if since < until else None
+        return _later(self.inner.last(*self._nominal(since, until)), self.offset)
 
     def between(self, since: datetime, until: datetime) -> list[datetime]:
         """Return the occurrences in (since, until] within the bounds, ascending."""
-        since, until = self._cut(since, until)
-        return self.inner.between(since, until) if since < until else []
+        return [at + self.offset for at in self.inner.between(*self._nominal(since, until))]
 
     def count(self, since: datetime, until: datetime) -> int:
         """Return the number of occurrences in (since, until] within the bounds."""
-        since, until = self._cut(since, until)
-        return self.inner.count(since, until) if since < until else 0
+        return self.inner.count(*self._nominal(since, until))
 
-    def _cut(self, since: datetime, until: datetime) -> tuple[datetime, datetime]:
+    def _nominal(self, since: datetime, until: datetime) -> tuple[datetime, datetime]:
+        """Return the range of the schedule within, empty beyond the bounds."""
         if self.starts_at is not None:
             since = max(since, self.starts_at - ONE_SECOND)
         if self.ends_at is not None:
             until = min(until, self.ends_at - ONE_SECOND)
-        return since, until
+        return _earlier(since, self.offset), _earlier(max(since, until), self.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A schedule each of whose occurrences is moved by an offset of its own in [0, spread).
+
+    The offset is a hash of the action and the nominal instant. It ends before the next instant of
+    `rule`, which is `inner` without exceptions: so occurrences keep their order, no two are one,
+    and the last nominal instant is the only one that may still be ahead.
+    """
+
+    inner: Schedule
+    rule: Schedule
+    uid: UUID
+    spread: timedelta
+
+    def next(self, after: datetime) -> datetime | None:
+        """Return the first occurrence strictly after `after`, or None."""
+        ahead = self._ahead(after)
+        return self._moved(self.inner.next(after)) if ahead is None else ahead
+
+    def last(self, since: datetime, until: datetime) -> datetime | None:
+        """Return the latest occurrence in (since, until], or None."""
+        nominal = self._last(since, until)
+        moved = self._moved(nominal)
+        if nominal is not None and moved is not None and moved > until:
+            moved = self._moved(self._last(since, nominal - ONE_SECOND))
+        return moved if moved is not None and moved > since else None
+
+    def between(self, since: datetime, until: datetime) -> list[datetime]:
+        """Return the occurrences in (since, until], ascending."""
+        ahead = self._ahead(since)
+        moved = [self._moved(at) for at in self.inner.between(since, until)]
+        return [at for at in (ahead, *moved) if at is not None and at <= until]
+
+    def count(self, since: datetime, until: datetime) -> int:
+        """Return the number of occurrences in (since, until]."""
+        if until <= since:
+            return 0
+        begun, pending = self._ahead(since) is not None, self._ahead(until) is not None
+        return self.inner.count(since, until) + begun - pending
+
+    def nominal(self, until: datetime) -> datetime | None:
+        """Return the last nominal instant at or before `until` that may move behind it."""
+        return self._last(until, until)
+
+    def _last(self, since: datetime, until: datetime) -> datetime | None:
+        return self.inner.last(_earlier(since, self.spread), until)
+
+    def _ahead(self, instant: datetime) -> datetime | None:
+        """Return the occurrence after `instant` whose nominal one is not, or None."""
+        moved = self._moved(self.nominal(instant))
+        return moved if moved is not None and moved > instant else None
+
+    def _moved(self, nominal: datetime | None) -> datetime | None:
+        if nominal is None:
+            return None
+        following = self.rule.next(nominal)
+        room = self.spread if following is None else min(self.spread, following - nominal)
+        return _later(nominal, drawn_offset(self.uid, nominal, room))
+
+
+def _earlier(instant: datetime, span: timedelta) -> datetime:
+    """Return `instant` − `span`, but no instant before all rules unless `instant` is one."""
+    return instant if instant <= BEGINNING else max(instant - span, BEGINNING)
+
+
+def _later(instant: datetime | None, span: timedelta) -> datetime | None:
+    try:
+        return None if instant is None else instant + span
+    except OverflowError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +254,7 @@ class Excepting:
 def bounded(schedule: Schedule, starts_at: datetime | None, ends_at: datetime | None) -> Schedule:
     """Return a schedule within [starts_at, ends_at)."""
     is_unbounded = starts_at is None and ends_at is None
-    return schedule if is_unbounded else Bounded(schedule, starts_at, ends_at)
+    return schedule if is_unbounded else Moved(schedule, starts_at=starts_at, ends_at=ends_at)
 
 
 @dataclass(frozen=True, slots=True)

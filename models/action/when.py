@@ -18,18 +18,11 @@ from pydantic import (
 
 from cron import parse_rule
 from cron.recurrence import read_recurrence
-from models.action.event_rules import (
-    AfterEndModel,
-    AfterEventModel,
-    EventRule,
-    OnEndModel,
-    OnEventModel,
-)
+from models.action.event_rules import AfterEventModel, EventRule, OnEventModel
 from models.action.intervals import END, FromEndModel, IntervalModel
 from models.action.recurrence import RecurrenceModel
 from models.action.rule import RuleModel
-from models.action.rules import CronModel, DueDateModel
-from models.action.solar import SolarModel
+from models.action.rules import CronModel, DueDateModel, SolarModel
 from models.document import as_object, as_written
 from models.parsing import reading_of
 from models.problems import listed, nearest, raise_all, read_each, segment
@@ -54,8 +47,6 @@ KINDS: Mapping[str, type[RuleModel]] = {
     "after": AfterEventModel,
 }
 ALONE = ("every", "on", "after")
-# The same keys with an object: the end of another action's operation.
-ENDS_OF_ACTIONS: Mapping[str, type[RuleModel]] = {"on": OnEndModel, "after": AfterEndModel}
 
 
 class WhenModel(BaseModel):
@@ -165,10 +156,7 @@ def _read_rule(value: object, info: ValidationInfo) -> RuleModel:
 
 
 def _model_of(kind: str, raw: Mapping[str, object]) -> type[RuleModel]:
-    if kind == "every" and raw.get("from") == END:
-        return FromEndModel
-    is_end = kind in ENDS_OF_ACTIONS and isinstance(raw[kind], Mapping)
-    return ENDS_OF_ACTIONS[kind] if is_end else KINDS[kind]
+    return FromEndModel if kind == "every" and raw.get("from") == END else KINDS[kind]
 
 
 def _resolved_rules(values: Any, info: ValidationInfo) -> tuple[RuleModel, ...]:

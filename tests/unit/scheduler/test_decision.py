@@ -13,7 +13,7 @@ from cron import Blackout
 from models.action.plan import Plan
 from models.action.policy import CatchUp
 from models.action.rule import RuleModel
-from models.action.schedule import Bounded, Schedule
+from models.action.schedule import Moved, Schedule
 from models.events import Happened
 from scheduler.decision import (
     MOST_MISSED_SHOWN,
@@ -128,7 +128,7 @@ def test_all_stops_at_a_thousand_and_goes_on() -> None:
 def test_a_long_window_is_not_listed_beyond_what_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[datetime] = []
 
-    class Counted(Bounded):
+    class Counted(Moved):
         def next(self, after: datetime) -> datetime | None:
             at = super().next(after)
             found.extend([at] if at is not None else [])
@@ -140,7 +140,7 @@ def test_a_long_window_is_not_listed_beyond_what_is_sent(monkeypatch: pytest.Mon
             return instants
 
     def counted(plan: Plan, uid: UUID) -> list[Schedule]:
-        return [Counted(rule.schedule(uid), None, None) for rule in plan.rules]
+        return [Counted(rule.schedule(uid)) for rule in plan.rules]
 
     monkeypatch.setattr(Plan, "schedules", counted)
     hourly = make_rule(every="PT1H", starting_at="2026-08-25T06:00:00Z")

@@ -9,8 +9,7 @@ from cron import SolarEvent
 from models.action.document import ParseContext, parse_action, plan_of, stored_document
 from models.action.event_rules import AfterEventModel, EventRule, OnEventModel
 from models.action.intervals import FromEndModel
-from models.action.rules import CronModel, DueDateModel
-from models.action.solar import SolarModel
+from models.action.rules import CronModel, DueDateModel, SolarModel
 from models.action.when import WhenModel
 from models.parsing import Reading
 from tests.factories import STEPS, make_rule
