@@ -19,14 +19,9 @@ os.environ.setdefault("REMAP_SIGTERM", "SIGQUIT")
 import sqlalchemy as sa
 from billiard.process import current_process
 from celery import signals
-from celery.exceptions import SecurityWarning
+from celery.exceptions import CPendingDeprecationWarning, SecurityWarning
 
 from broker.app import configure, disconnect
-from broker.consumer import (
-    log_lost_connections_calmly,
-    survive_broken_items,
-    take_broadcasts_unread,
-)
 from broker.names import DEFAULT, HEAVY, parse_queues
 from models.errors import SchedulerError
 from models.store import workers
@@ -148,9 +143,8 @@ def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
     """Run a worker until it is stopped; return its exit code."""
     # The worker accepts JSON only, and running it as root is the operator's choice.
     warnings.filterwarnings("ignore", category=SecurityWarning)
-    survive_broken_items()
-    log_lost_connections_calmly()
-    take_broadcasts_unread()
+    # It advises a setting that would cut off running operations at each lost connection.
+    warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)
     app = configure(settings)
     app.conf.broker_heartbeat = BROKER_HEARTBEAT_S
     hostname = f"{name}@{socket.gethostname()}:{os.getpid()}"

@@ -157,16 +157,15 @@ ATTACKS = [
          "test_an_answer_that_trickles_has_the_time_of_one_answer"),
     ),
     Attack(
-        "B6", "broken items in a queue, and messages of other tasks",
+        "B6", "broken messages in a queue, and those of other tasks",
         "they are rejected and logged once; no worker ends",
         ("test_no_broken_message_ends_a_worker",
          "test_a_task_that_we_do_not_know_is_rejected_and_logged_once"),
     ),
     Attack(
-        "B7", "`celery control shutdown`, or a broken broadcast",
-        "no worker obeys it or reads it",
-        ("test_no_control_command_reaches_our_workers",
-         "test_no_broken_broadcast_disturbs_a_worker"),
+        "B7", "`celery control shutdown` of an application that shares the broker",
+        "it reaches no worker",
+        ("test_no_control_command_of_an_application_reaches_our_workers",),
     ),
     Attack(
         "B8", "a follower sends an impossible process id, or a worker with the name of one of ours",
