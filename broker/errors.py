@@ -6,16 +6,13 @@ from enum import Enum
 from amqp.exceptions import AccessRefused, AMQPError, ChannelError, ContentTooLarge, MessageNacked
 from kombu.exceptions import EncodeError, KombuError, OperationalError
 from redis.exceptions import (
-    AskError,
-    ClusterCrossSlotError,
-    ClusterDownError,
     DataError,
+    MasterDownError,
     NoPermissionError,
     OutOfMemoryError,
     ReadOnlyError,
     RedisError,
     ResponseError,
-    TryAgainError,
 )
 from redis.exceptions import TimeoutError as NoAnswer
 
@@ -31,14 +28,9 @@ UNWRITABLE = (
 )  # fmt: skip
 # Our account lacks a right.
 FORBIDDEN = (AccessRefused, NoPermissionError)
-# Errors of a Redis Cluster: our queues would be on several nodes, but one command names them all.
-OF_CLUSTERS = (AskError, ClusterCrossSlotError)
-NO_CLUSTER = "Redis Cluster is not supported, use Redis without it"
-# Valkey 9 answers so in a cluster; others do if the URL names a database that they do not have.
-NO_DATABASE = "DB index is out of range"
 
 # Answers of Redis to any message. Its driver has no classes for some: the first words of these.
-_OF_ANY_MESSAGE = (OutOfMemoryError, ReadOnlyError, ClusterDownError, TryAgainError, *OF_CLUSTERS)
+_OF_ANY_MESSAGE = (OutOfMemoryError, ReadOnlyError, MasterDownError)
 _WORDS_OF_ANY_MESSAGE = ("MISCONF ", "NOREPLICAS ", "BUSY ")
 # RabbitMQ answers so to a message over its max_message_size.
 _TOO_LARGE = "larger than configured max size"
@@ -86,9 +78,4 @@ def refuse_blocked(_reason: str) -> None:
 
 def unavailable(error: Exception) -> BrokerUnavailable:
     """Return the error to raise for one of BROKER_ERRORS."""
-    text = text_of(error)
-    if NO_DATABASE in text:
-        hint = f"use a lower number at the end of the URL; if this is a cluster: {NO_CLUSTER}"
-        return BrokerUnavailable(f"{text} ({hint})")
-    is_of_cluster = isinstance(error, OF_CLUSTERS) or "cluster mode" in text
-    return BrokerUnavailable(f"{text} ({NO_CLUSTER})" if is_of_cluster else text)
+    return BrokerUnavailable(text_of(error))

@@ -31,9 +31,6 @@ def answered(text: str) -> Exception:
         "NOAUTH Authentication required.",
         "NOREPLICAS Not enough good replicas to write.",
         "BUSY Redis is busy running a script.",
-        "CLUSTERDOWN The cluster is down",
-        "TRYAGAIN Multiple keys request during rehashing of slot",
-        "MOVED 3999 127.0.0.1:6381",
         "ERR max number of clients reached",
     ],
 )
