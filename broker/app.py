@@ -1,8 +1,9 @@
 """The Celery app, and the publishing of operations in batches with time limits."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from celery import Celery
 from kombu import Connection
@@ -13,7 +14,6 @@ from redis.retry import Retry
 from broker.celery_rules import Application, is_amqp
 from broker.errors import (
     BROKER_ERRORS,
-    SILENT,
     Blame,
     blame_of,
     refuse_blocked,
@@ -31,7 +31,6 @@ from broker.names import (
 from broker.thread_connection import ThreadConnection
 from models.store.operations.reserve import Message
 from models.worker_kinds import OURS
-from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.logs.events import EventLog
 from runtime.urls import split_sentinel
@@ -48,8 +47,6 @@ LIMITS: dict[str, object] = {
     "write_timeout": ANSWER_S,
     "on_blocked": refuse_blocked,
 }
-# Proxies close a connection that is idle for longer.
-PING_AFTER_IDLE_S = 5.0
 
 TRANSPORT_ALIASES["amqps"] = "broker.amqps:NamedServer"
 
@@ -130,17 +127,8 @@ def connect(connection: Connection) -> None:
     connection.ensure_connection(max_retries=1, interval_start=0, reraise_as_library_errors=False)
 
 
-class Refusal(NamedTuple):
-    """Why a queue takes no messages while others do, and whether it may take them later."""
-
-    why: str
-    may_be_taken: bool
-
-
-def publish(
-    messages: Sequence[Message],
-) -> Iterator[tuple[Sequence[Message], Mapping[str, Refusal]]]:
-    """Send messages in chunks; yield each with the queues that took none of it.
+def publish(messages: Sequence[Message]) -> Iterator[tuple[Sequence[Message], Mapping[str, str]]]:
+    """Send messages in chunks; yield each with the queues that took none of it, and why.
 
     Raises BrokerUnavailable if the broker is down or silent; it may have taken messages of the
     chunk that failed. Never blocks longer than the timeouts of `configure`.
@@ -148,20 +136,16 @@ def publish(
     rest = iter(messages)
     while chunk := list(islice(rest, FLUSH_SIZE)):
         try:
-            errors = _flush(chunk)
+            # Proxies close an idle connection. What a broken one took is sent again, harmlessly.
+            refused = kept.ask(partial(_flush, chunk))
         except BROKER_ERRORS as error:
-            disconnect(is_broken=True)
             raise unavailable(error) from error
-        yield chunk, {queue: _refusal(error) for queue, error in errors.items()}
+        yield chunk, refused
 
 
-def _refusal(error: Exception) -> Refusal:
-    return Refusal(why_not_taken(error), blame_of(error) is Blame.PLACE)
-
-
-def _flush(chunk: Sequence[Message]) -> dict[str, Exception]:
-    """Send one batch; return the errors of queues that took none of it. Raises the broker's own."""
-    sender, errors = _sender(), {}
+def _flush(chunk: Sequence[Message]) -> dict[str, str]:
+    """Send one batch; return why queues took none of it. Raises the broker's own errors."""
+    sender, refused = _sender(), {}
     channel = sender.producer.channel
     if isinstance(channel, RedisChannel):
         found = push(channel, [(sender.template(message), message) for message in chunk])
@@ -170,8 +154,8 @@ def _flush(chunk: Sequence[Message]) -> dict[str, Exception]:
     for queue, error in found:
         if blame_of(error) is Blame.BROKER:
             raise error
-        errors[queue] = error
-    return errors
+        refused[queue] = why_not_taken(error)
+    return refused
 
 
 def _flush_each(chunk: Sequence[Message]) -> Iterator[tuple[str, Exception]]:
@@ -232,7 +216,6 @@ class _Sender:
         self.connection = sending_connection()
         connect(self.connection)
         self.producer: Any = app.amqp.Producer(self.connection, auto_declare=False)
-        self.used_at = monotonic()
         self.declared: set[str] = set()
         self.templates: dict[tuple[str, str], MessageTemplate] = {}
 
@@ -248,31 +231,12 @@ class _Sender:
             self.templates[its] = template_of(self.producer, *its, publish_one)
         return self.templates[its]
 
-    def has_closed(self) -> bool:
-        """Return whether the connection was closed while it was idle.
-
-        The client of Redis checks this by itself. Proxies close idle connections to RabbitMQ,
-        because this one has no heartbeats. Raises the errors of a silent broker.
-        """
-        is_amqp = self.connection.transport_cls in AMQP
-        if not is_amqp or monotonic() - self.used_at < PING_AFTER_IDLE_S:
-            return False
-        try:
-            # A harmless call: it sets a limit of consumers, which this channel never has, and needs
-            # no rights.
-            self.producer.channel.basic_qos(0, 1, False)
-        except SILENT:
-            raise
-        except BROKER_ERRORS:
-            return True
-        return False
-
 
 kept: ThreadConnection[_Sender] = ThreadConnection()
 
 
 def kept_producer() -> Any:
-    """Return this thread's producer, a new one if its connection was closed.
+    """Return this thread's producer.
 
     Celery's pool would keep an earlier URL and retry a connection longer than a tick may wait.
     """
@@ -280,11 +244,7 @@ def kept_producer() -> Any:
 
 
 def _sender() -> _Sender:
-    if kept.is_open and kept.link(app.conf.broker_url, _Sender).has_closed():
-        kept.drop()
-    sender = kept.link(app.conf.broker_url, _Sender)
-    sender.used_at = monotonic()
-    return sender
+    return kept.link(app.conf.broker_url, _Sender)
 
 
 def declare_anew(queue: str) -> None:

@@ -83,22 +83,14 @@ class Link:
             raise ValueError(f"its headers have {size:,} bytes, and the broker takes {most:,}")
 
 
-# One for each broker, with the options that name its lists.
-_kept: dict[tuple[str, str], ThreadConnection[Link]] = {}
-
-
-def _key(application: Application) -> tuple[str, str]:
-    return application.url, str(application.options)
-
-
-def kept_for(application: Application) -> ThreadConnection[Link]:
-    """Return what keeps this thread's connection to the broker of an application."""
-    return _kept.setdefault(_key(application), ThreadConnection())
+kept: ThreadConnection[Link] = ThreadConnection()
 
 
 def link_to(application: Application) -> Link:
     """Return this thread's connection to the broker of an application."""
-    return kept_for(application).link(_key(application), lambda: Link(application))
+    # The options name the broker's lists.
+    key = (application.url, str(application.options))
+    return kept.link(key, lambda: Link(application))
 
 
 def queues_of(application: Application, names: Iterable[str]) -> dict[str, tuple[int, int | None]]:
@@ -108,7 +100,7 @@ def queues_of(application: Application, names: Iterable[str]) -> dict[str, tuple
     account may not ask is left out. Raises BrokerUnavailable.
     """
     try:
-        return kept_for(application).ask(lambda: _queues_of(application, names))
+        return kept.ask(lambda: _queues_of(application, names))
     except BROKER_ERRORS as error:
         raise unavailable(error) from error
 

@@ -17,7 +17,7 @@ from broker.errors import (
     blame_of,
     why_not_taken,
 )
-from broker.external_link import kept_for, link_to
+from broker.external_link import kept, link_to
 from broker.in_use import settings_in_use
 from broker.sending import Sent
 from minutebook.error_text import text_of
@@ -42,7 +42,7 @@ NOTHING_TAKEN = (
 )  # fmt: skip
 # For how long a broker that failed is left alone. One that accepts connections and then says
 # nothing takes ten seconds each time, and all that the tick sends after it waits.
-SHORTEST_S, LONGEST_S = 5.0, 60.0
+LEFT_ALONE_S = 10.0
 # By the broker's URL, until when.
 _left_alone_until: dict[str, float] = {}
 
@@ -93,14 +93,12 @@ def hand_over(engine: sa.Engine, messages: Sequence[Message], application: Appli
     for chunk in parts_of(messages, AT_A_TIME):
         with engine.begin() as connection:
             handed = external_send.begin(connection, chunk, rules_of(settings), settings.alert)
-        begun_at = monotonic()
         outcome = send_each(handed, application) if handed else Answers()
         _settle(engine, outcome, settings)
         count += len(outcome.accepted)
         if outcome.error is not None:
             _log(outcome, len(handed))
-            failed_at = monotonic()
-            _left_alone_until[application.url] = failed_at + left_alone_s(failed_at - begun_at)
+            _left_alone_until[application.url] = monotonic() + LEFT_ALONE_S
             return Sent(count, outcome.error)
     return Sent(count)
 
@@ -109,11 +107,6 @@ def is_left_alone(application: Application) -> bool:
     """Return whether the application's own broker failed a moment ago."""
     is_shared = application.url == settings_in_use().effective_broker_url
     return not is_shared and monotonic() < _left_alone_until.get(application.url, 0.0)
-
-
-def left_alone_s(spent_s: float) -> float:
-    """Return for how long a broker is left alone that took so long to fail."""
-    return min(max(SHORTEST_S, 10 * spent_s), LONGEST_S)
 
 
 def _settle(engine: sa.Engine, outcome: Answers, settings: Settings) -> None:
@@ -169,7 +162,7 @@ def send_each(handed: Sequence[Handed], application: Application) -> Answers:
     """Send tasks one by one until the broker fails; return the outcome of each."""
     outcome = Answers()
     try:
-        kept_for(application).ask(lambda: link_to(application).ping())
+        kept.ask(lambda: link_to(application).ping())
     except BROKER_ERRORS as error:
         return Answers(refused=list(handed), error=text_of(error))
     for number, one in enumerate(handed):
@@ -196,7 +189,7 @@ def _send(one: Handed, application: Application) -> None:
     except SENDING_ERRORS as error:
         # After others, RabbitMQ has closed the channel.
         if not isinstance(error, NoQueue | MessageNacked):
-            kept_for(application).drop()
+            kept.drop()
         raise
 
 

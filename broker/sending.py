@@ -7,7 +7,7 @@ broker's client are loaded when there is something to send: most commands never 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -19,7 +19,7 @@ from models.errors import BrokerUnavailable
 from models.operation import OperationState
 from models.store import notices, pauses
 from models.store.notices import Owed
-from models.store.operations import external_send, reserve
+from models.store.operations import reserve
 from models.store.operations.end import EndResult
 from models.store.operations.reserve import Message
 from models.worker_kinds import (
@@ -35,9 +35,6 @@ from runtime.config import Settings
 from runtime.database import DATABASE_AWAY, reading, reason_of, unhurried
 from runtime.db_retry import in_transaction
 from runtime.logs.events import EventLog
-
-if TYPE_CHECKING:
-    from broker.app import Refusal
 
 logger = EventLog("minutebook.broker")
 
@@ -66,8 +63,6 @@ class _Kind(Generic[T]):
     message: Callable[[T], Message]
     took: Write[T]
     left: Write[T]
-    # None if it is kept: a later tick tries again.
-    fail: Callable[[sa.Connection, Sequence[T], str], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,9 +215,11 @@ def _send(engine: sa.Engine, rows: Sequence[T], kind: _Kind[T]) -> Sent:
             taken = [row for message, row in its if message.queue not in refused]
             _write(engine, kind.took, taken)
             count += len(taken)
-            for queue, refusal in refused.items():
-                left = [row for message, row in its if message.queue == queue]
-                _refuse(engine, left, kind, (queue, refusal))
+            for queue, why in refused.items():
+                logger.warning(
+                    "queue_refuses", "nothing was sent to {queue}: {error}", OURS.listed(queue), why
+                )
+                _write(engine, kind.left, [row for message, row in its if message.queue == queue])
     except BrokerUnavailable as error:
         unsent = rows[seen:]
         logger.warning(
@@ -235,19 +232,6 @@ def _send(engine: sa.Engine, rows: Sequence[T], kind: _Kind[T]) -> Sent:
         _write(engine, kind.left, unsent)
         return Sent(count, str(error))
     return Sent(count)
-
-
-def _refuse(
-    engine: sa.Engine, rows: Sequence[T], kind: _Kind[T], by: tuple[str, "Refusal"]
-) -> None:
-    """Fail what its queue will never take, and keep what it may take later."""
-    queue, refusal = by
-    listed, fail = OURS.listed(queue), kind.fail
-    logger.warning("queue_refuses", "nothing was sent to {queue}: {error}", listed, refusal.why)
-    if fail is None or refusal.may_be_taken:
-        _write(engine, kind.left, rows)
-    else:
-        _write(engine, lambda connection, its: fail(connection, its, refusal.why), rows)
 
 
 def _write(engine: sa.Engine, write: Write[T], rows: Sequence[T]) -> None:
@@ -263,9 +247,6 @@ _OPERATIONS: _Kind[Message] = _Kind(
     lambda message: message,
     reserve.mark_sent,
     reserve.release_unsent,
-    lambda connection, messages, why: external_send.fail_unsendable(
-        connection, [(one, why) for one in messages], settings_in_use().alert
-    ),
 )
 _BACKFILLS: _Kind[UUID] = _Kind(
     "backfills",

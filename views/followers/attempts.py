@@ -10,14 +10,12 @@ import sqlalchemy as sa
 from models.operation import UNSTARTED, AttemptKey, OperationState
 from models.sql import in_unindexed
 from models.store.operations import (
-    external_end,
     external_send,
     external_worker,
     put_back,
     refusals,
 )
 from models.store.operations.end import EndResult, Outcome, end
-from models.store.operations.external_end import hand_over
 from models.store.operations.put_back import CUT_OFF, STOPPED_IN_TIME, failed, lost, lost_task
 from models.store.operations.start_checks import EXPIRED, NotStarted, OperationFacts
 from models.store.operations.take import Claim, ClaimRequest, recorded_of
@@ -59,7 +57,7 @@ def take(
         # Checked first: an attempt put back during the claim would look paused.
         if _comes_early(connection, its):
             return EARLY
-        if external_end.take_up(connection, *its):
+        if external_send.take_up(connection, *its):
             known = recorded_of(connection, *its) or recorded
     step = external_worker.begun(STEP, repeatable=repeatable)
     return external_worker.take(connection, wanted, CELERY, step, alerts, known)
@@ -93,7 +91,7 @@ def finish(
         external_send.await_message(connection, key.id, key.attempt + 1, _delay(report))
         if not report.get("is_followed", True):
             unfollowed = f"{ending.reason}, which no worker follows"
-            hand_over(connection, [(key.id, key.attempt + 1)], unfollowed, alerts)
+            external_send.hand_over(connection, (key.id, key.attempt + 1), unfollowed, alerts)
     return ended
 
 

@@ -163,8 +163,10 @@ def _attempt_state(ending: Outcome) -> str:
     return OperationState.FAILED if ending.is_failure else ending.reason or "put back"
 
 
+# What an action counts as a run, whether or not its end is known.
+_RUNS = OUTCOMES | {OperationState.HANDED_OVER}
 # Without a known start, the sending counts as the start.
-RAN_AT = sa.func.coalesce(
+_RAN_AT = sa.func.coalesce(
     operations.c.first_started_at, operations.c.send_started_at, database_now()
 ).label("ran_at")
 # SQLite's RETURNING drops table names: columns of a subquery need distinct names.
@@ -199,14 +201,17 @@ def _end_statement(
     is_cancelled = state is OperationState.CANCELLED
     reasons = (operations.c.reason, reason) if is_cancelled else (KEPT_REASON, reason)
     values["reason"] = sa.func.coalesce(*reasons)
-    return move(state, ATTEMPT, since=since, **values).returning(
+    is_handed_over = state is OperationState.HANDED_OVER
+    # Else a worker has claimed it meanwhile, and it waits for another operation.
+    is_its = ATTEMPT & operations.c.send_started_at.is_not(None) if is_handed_over else ATTEMPT
+    return move(state, is_its, since=since, **values).returning(
         operations.c.id,
         operations.c.action_uid,
         operations.c.subject,
-        RAN_AT,
+        _RAN_AT,
         operations.c.finished_at,
         operations.c.steps,
-        PLAN if state in OUTCOMES else sa.null().label("plan"),
+        PLAN if state in _RUNS else sa.null().label("plan"),
         ends.HAS_DEPENDANTS if state in ENDS else sa.false().label("has_dependants"),
     )
 
@@ -235,7 +240,7 @@ def _remember(connection: sa.Connection, row: sa.Row[Any], ending: Outcome) -> s
         values["checkpoint"] = ending.checkpoint
     key = {"action_uid": row.action_uid, "subject": row.subject or ""}
     its = {"ended": row.id, "its_action": row.action_uid}
-    if ending.state not in OUTCOMES:
+    if ending.state not in _RUNS:
         if values:
             upsert(connection, action_state, [{**key, **values}])
         return None

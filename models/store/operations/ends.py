@@ -1,13 +1,12 @@
 """The ends of operations as events: written only if another action is due by them."""
 
-from collections.abc import Collection
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.events import END_OF, ENDS
+from models.events import END_OF
 from models.operation import Cause
 from models.sql import insert_ignoring
 from models.store.conditions import IS_LIVE
@@ -45,18 +44,12 @@ _COLUMNS = ("action_uid", "operation_id", "state", "small_app_id", "subject", "e
 
 
 def raise_event(connection: sa.Connection, ended: sa.Row[Any]) -> Raised:
-    """Write the end of one operation, see `raise_events`, and return it."""
-    raise_events(connection, [ended.id])
-    return Raised(ended.action_uid, ended.finished_at)
+    """Write the end of one operation, in the transaction that ends it, and return it.
 
-
-def raise_events(connection: sa.Connection, ids: Collection[UUID]) -> None:
-    """Write the ends of these operations, in the transaction that ends them.
-
-    Each is one event for an operation and its state: a retry that ends alike raises no second one.
-    Operations of a backfill raise none, nor do those of actions that none depends on.
+    It is one event for an operation and its state: a retry that ends alike raises no second one.
+    An operation of a backfill raises none, nor does that of an action that none depends on.
     """
-    ended = sa.select(
+    its = sa.select(
         operations.c.action_uid,
         operations.c.id,
         operations.c.state,
@@ -64,9 +57,9 @@ def raise_events(connection: sa.Connection, ids: Collection[UUID]) -> None:
         operations.c.subject,
         operations.c.finished_at,
     ).where(
-        operations.c.id.in_(ids),
-        operations.c.state.in_(ENDS),
+        operations.c.id == ended.id,
         operations.c.cause != Cause.BACKFILL,
         HAS_DEPENDANTS.element,
     )
-    connection.execute(insert_ignoring(connection, action_ends).from_select(_COLUMNS, ended))
+    connection.execute(insert_ignoring(connection, action_ends).from_select(_COLUMNS, its))
+    return Raised(ended.action_uid, ended.finished_at)

@@ -23,13 +23,12 @@ from models.store import notices, workers
 from models.store.conditions import ITS_REVISION
 from models.store.operations import RESERVED_FOR
 from models.store.operations.end import PLAN, Outcome, end, end_at_least
-from models.store.operations.external_end import hand_over
 from models.store.operations.put_back import TriedRow, failed
-from models.store.operations.reserve import SENT_ONCE_MORE, Message
+from models.store.operations.reserve import Message
 from models.store.operations.start_checks import refuse, why_not
 from models.store.operations.take import IS_WANTED, recorded_of
-from models.store.operations.transitions import PENDING, fenced, move
-from models.tables import SENDABLE, operations, revisions, small_apps
+from models.store.operations.transitions import PENDING, SENT_ONCE_MORE, fenced, move
+from models.tables import SENDABLE, action_state, operations, revisions, small_apps
 from models.values import format_instant
 from runtime.sections import AlertSettings
 
@@ -113,6 +112,8 @@ _READY = (
     .join(revisions, ITS_REVISION)
     .where(in_unindexed(operations.c.state, PENDING))
     .where(operations.c.send_started_at.is_(None), operations.c.waiting_for.is_(None))
+    # Their ends lock the state of their actions in this order.
+    .order_by(operations.c.action_uid, operations.c.id)
     .with_for_update(of=operations, skip_locked=True)
 )
 
@@ -161,19 +162,17 @@ def settle(
     If a live worker follows the task, its operation is queued; otherwise it is handed over.
     """
     followed = workers.followed_tasks(connection, FOLLOWED_WITHIN) if accepted else ()
-    others = []
     for one in accepted:
         if one.hand_over.task not in followed:
-            others.append((one.id, one.attempt))
+            hand_over(connection, (one.id, one.attempt), UNFOLLOWED, alerts)
         elif not connection.execute(_queued(one)).rowcount:
             connection.execute(_noted(one))
-    hand_over(connection, others, UNFOLLOWED, alerts)
     for one in refused:
         connection.execute(_released(one))
 
 
 def fail_unsendable(
-    connection: sa.Connection, found: Iterable[tuple[Handed | Message, str]], alerts: AlertSettings
+    connection: sa.Connection, found: Iterable[tuple[Handed, str]], alerts: AlertSettings
 ) -> None:
     """Fail unstarted operations whose messages no broker will ever take, each with its error."""
     for one, error in found:
@@ -230,7 +229,7 @@ def decide_doubtful(
     for row in connection.execute(overdue).all():
         its = (row.id, row.attempt)
         if row.state == OperationState.QUEUED:
-            hand_over(connection, [its], NOT_TAKEN, alerts)
+            hand_over(connection, its, NOT_TAKEN, alerts)
             decided.append((row.id, "handed_over"))
         else:
             # A broken plan has no retries, and must not keep others in doubt.
@@ -242,6 +241,35 @@ def decide_doubtful(
             _end(connection, its, ending, alerts)
             decided.append((row.id, ending.state))
     return decided
+
+
+def hand_over(
+    connection: sa.Connection, its: tuple[UUID, int], reason: str, alerts: AlertSettings
+) -> None:
+    """End a sent attempt (id, number) that no worker follows; nothing if one has claimed it."""
+    _end(connection, its, Outcome(OperationState.HANDED_OVER, reason=reason), alerts)
+
+
+def take_up(connection: sa.Connection, operation_id: UUID, attempt: int) -> bool:
+    """Make a handed-over operation claimable by a worker that follows; False if it was not.
+
+    It no longer counts as a run until it ends. Called in the transaction of the claim.
+    """
+    taken = move(
+        OperationState.QUEUED,
+        fenced(operation_id, attempt),
+        since={OperationState.HANDED_OVER},
+        reason=None,
+    ).returning(operations.c.action_uid, operations.c.subject)
+    row = connection.execute(taken).one_or_none()
+    if row is None:
+        return False
+    # In the order that all writers keep: a subject's row before its action's.
+    for subject in dict.fromkeys((row.subject or "", "")):
+        its_own = (action_state.c.action_uid == row.action_uid, action_state.c.subject == subject)
+        counted = sa.update(action_state).where(*its_own, action_state.c.run_number > 0)
+        connection.execute(counted.values(run_number=action_state.c.run_number - 1))
+    return True
 
 
 def _fail(

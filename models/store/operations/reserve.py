@@ -15,7 +15,7 @@ from models.bulk_sql import given, locked
 from models.operation import UNSTARTED, OperationState
 from models.sql import database_now, in_literals, in_unindexed
 from models.store.operations import RESERVED_FOR
-from models.store.operations.transitions import becomes
+from models.store.operations.transitions import SENT_ONCE_MORE, becomes
 from models.store.pauses import is_paused
 from models.tables import SENDABLE, operations
 from models.worker_kinds import OURS
@@ -39,10 +39,6 @@ class Message(NamedTuple):
     queue: str
 
 
-# A number that a hand wrote must not keep those sent with it unmarked.
-SENT_ONCE_MORE = sa.case(
-    (operations.c.sendings < 1_000_000, operations.c.sendings + 1), else_=operations.c.sendings
-)
 # The conditions of what may be sent, once it is due.
 READY: tuple[Any, ...] = (
     sa.text(SENDABLE),

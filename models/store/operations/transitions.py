@@ -24,6 +24,10 @@ _OF_RUNNING: dict[str, Any] = {
     "is_blocking": None,
     "eta_at": sa.null(),
 }
+# A number that a hand wrote must not keep those sent with it unmarked.
+SENT_ONCE_MORE = sa.case(
+    (operations.c.sendings < 1_000_000, operations.c.sendings + 1), else_=operations.c.sendings
+)
 _ENDED: dict[str, Any] = {
     "finished_at": database_now(),
     "waiting_for": sa.null(),
@@ -60,6 +64,9 @@ _WRITES: dict[OperationState, dict[str, Any]] = {
     _S.HANDED_OVER: {
         **_ENDED,
         "sent_at": sa.func.coalesce(operations.c.sent_at, database_now()),
+        "sendings": sa.case(
+            (operations.c.sent_at.is_(None), SENT_ONCE_MORE), else_=operations.c.sendings
+        ),
     },
 }
 

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from broker.app import configure
 from broker.celery_rules import Application, application_of
 from broker.errors import NoQueue
-from broker.external_link import kept_for, link_to
+from broker.external_link import kept, link_to
 from broker.in_use import settings_in_use
 from models.sql import database_now
 from models.store import tenants
@@ -55,7 +55,7 @@ def engine(rabbitmq: RabbitMQ, home_of: Callable[[str], Settings]) -> Iterator[s
         channel.queue_bind("videos", "media", "video.*")
     engine = make_engine(settings)
     yield engine
-    kept_for(default()).drop()
+    kept.drop()
     engine.dispose()
 
 
@@ -225,7 +225,7 @@ def test_each_thread_sends_over_a_connection_of_its_own(
     def sent_there() -> Connection:
         link = link_to(default())
         link.send(two)
-        kept_for(default()).drop()
+        kept.drop()
         return link.connection
 
     due(engine, VIDEO)

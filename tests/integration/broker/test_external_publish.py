@@ -17,7 +17,7 @@ from models.store import tenants
 from models.store.actions.explain_facts import Status
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import external_end, external_send, refusals, reserve
+from models.store.operations import external_send, refusals, reserve
 from models.store.operations.end import Outcome
 from models.store.operations.start_checks import TAKEN, NotStarted
 from models.store.operations.take import ClaimRequest, recorded_of
@@ -241,7 +241,7 @@ def test_what_a_follower_never_claims_is_handed_over_after_an_hour_and_can_be_cl
     sweep(engine)
     assert row_of(engine, id)["state"] == "handed_over"
     with engine.begin() as connection:
-        assert external_end.take_up(connection, id, 1)
+        assert external_send.take_up(connection, id, 1)
         assert not isinstance(claim(connection, id, 1, "shop@host", alerts=NO_ALERTS), NotStarted)
 
     row = row_of(engine, id)

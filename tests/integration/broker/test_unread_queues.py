@@ -11,8 +11,7 @@ from kombu import Connection
 from pydantic import SecretStr
 
 from broker.app import configure
-from broker.celery_rules import application_of
-from broker.external_link import kept_for
+from broker.external_link import kept
 from models.sql import database_now
 from models.store import celery_queues, installation_facts
 from models.store.celery_queues import MOST, Watched
@@ -69,7 +68,7 @@ def in_rabbitmq(rabbitmq: RabbitMQ, home_of: Callable[[str], Settings]) -> Itera
         channel.queue_declare("reports", durable=True, auto_delete=False)
     engine = make_engine(settings)
     yield engine
-    kept_for(application_of(settings)).drop()
+    kept.drop()
     engine.dispose()
 
 

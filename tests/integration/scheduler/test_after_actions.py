@@ -14,7 +14,7 @@ from models.fingerprint import str_to_uuid
 from models.operation import Cause, OperationState
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.end import Outcome
-from models.store.operations.external_end import hand_over
+from models.store.operations.external_send import hand_over
 from models.store.operations.take import Claim
 from models.store.retention import prune_ends, prune_operations
 from models.store.scope import WHOLE_INSTALLATION
@@ -248,7 +248,7 @@ def test_an_operation_that_is_handed_over_ends_as_that(
     id, _ = run_now(engine, one.uid, "tests")
     update_operation(engine, id, send_started_at=NOON)
     with engine.begin() as connection:
-        hand_over(connection, [(id, 1)], "no worker follows", AlertSettings())
+        hand_over(connection, (id, 1), "no worker follows", AlertSettings())
 
     run_tick(engine, clock, NOON + MINUTE)
 

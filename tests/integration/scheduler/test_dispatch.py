@@ -134,7 +134,7 @@ def test_what_the_broker_took_before_it_broke_is_not_sent_again(
     ready = make_ready(engine, 2)
     send_all = app._flush
 
-    def breaks_after_one(chunk: Sequence[Message]) -> dict[str, Exception]:
+    def breaks_after_one(chunk: Sequence[Message]) -> dict[str, str]:
         if chunk[0] != ready[0]:
             raise ConnectionError("reset by peer")
         return send_all(chunk)

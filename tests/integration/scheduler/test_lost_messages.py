@@ -331,9 +331,8 @@ def test_rabbitmq_waits_for_no_heartbeats_of_a_connection_that_rests() -> None:
 
 
 def test_a_connection_that_rabbitmq_closed_while_it_was_idle_holds_up_no_operation(
-    rabbit: OnRabbitMQ, monkeypatch: pytest.MonkeyPatch
+    rabbit: OnRabbitMQ,
 ) -> None:
-    monkeypatch.setattr(app, "PING_AFTER_IDLE_S", 0.0)
     before = queued(rabbit.engine, Sweeper(LEASE, NO_ALERTS), 1)
     rabbit.server.stop()
     rabbit.server.start()

@@ -15,7 +15,7 @@ from models.store.actions import dependants, watched_by_name
 from models.store.key_values import EVENTS_DECIDED, set_value
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.end import Outcome
-from models.store.operations.external_end import hand_over
+from models.store.operations.external_send import hand_over
 from models.store.operations.take import Claim
 from models.store.people import events as store
 from models.store.people import users
@@ -147,7 +147,8 @@ def test_an_end_finds_what_depends_on_it(crowd: Filled) -> None:
             ended = end(connection, ids[0], 1, Outcome(OperationState.SUCCESS), alerts=NO_ALERTS)
         send_ended(crowd.engine, ended)
     with statements.captured(), crowd.engine.begin() as connection:
-        hand_over(connection, [(id, 1) for id in ids[1:]], "tests", AlertSettings())
+        for id in ids[1:]:
+            hand_over(connection, (id, 1), "tests", AlertSettings())
         dependants(connection, DEFAULT_APP.id, "ends", 10)
         watched_by_name(connection, DEFAULT_APP.id)
         retention.prune_ends(connection, DEFAULT_APP.id, timedelta(days=900), 100)

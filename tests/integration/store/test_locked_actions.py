@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from models.operation import OperationState
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import external_end
+from models.store.operations import external_send
 from models.store.operations.end import Outcome
 from models.tables import actions
 from scheduler.changes import Change
@@ -60,7 +60,7 @@ def is_handed_over(engine: sa.Engine, id: UUID) -> None:
     update_operation(engine, id, send_started_at=NOON)
     with engine.begin() as connection:
         impatient(connection)
-        external_end.hand_over(connection, [(id, 1)], "sent", NO_ALERTS)
+        external_send.hand_over(connection, (id, 1), "sent", NO_ALERTS)
 
 
 @pytest.mark.parametrize("becomes", [ends, is_handed_over])
