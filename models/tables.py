@@ -370,7 +370,6 @@ missed_spans = sa.Table(
     sa.Column("revision", sa.Integer, nullable=False),
     _at("first_at", optional=False),
     _at("last_at", optional=False),
-    # As the tick counted: models/store/actions/missed.py counts again on reading, except events.
     sa.Column("count", LargeNumber, nullable=False),
     _text("reason"),
     _at("recorded_at", optional=False),

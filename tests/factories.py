@@ -19,7 +19,7 @@ from models.operation import Cause, CausedBy
 from models.parsing import Reading
 from models.sql import read_clock
 from models.store import actions, operations
-from models.store.actions import cursors, missed
+from models.store.actions import cursors
 from models.store.actions.cursors import Start
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.record import record_new
@@ -27,7 +27,7 @@ from models.store.operations.start_checks import NotStarted
 from models.store.operations.take import Claim
 from models.store.scope import WHOLE_INSTALLATION
 from models.store.tenants import storing
-from models.tables import action_cursor, revisions
+from models.tables import action_cursor, missed_spans, revisions
 from models.tables import actions as actions_table
 from models.tables import operations as operations_table
 from models.tenant.document import parse_small_app
@@ -206,9 +206,9 @@ def cursor_of(engine: sa.Engine, action: Change) -> sa.RowMapping:
 
 def spans_of(engine: sa.Engine, *where: sa.ColumnElement[bool]) -> list[tuple[sa.RowMapping, int]]:
     """Return the missed spans, oldest first, each with its count."""
+    query = sa.select(missed_spans).where(*where).order_by(missed_spans.c.id)
     with reading(engine) as connection:
-        found = [(one, missed.count(connection, one)) for one in missed.spans(connection, *where)]
-    return found[::-1]
+        return [(one, one["count"]) for one in connection.execute(query).mappings()]
 
 
 def make_many(engine: sa.Engine, count: int, **changes: Any) -> list[UUID]:

@@ -1,6 +1,6 @@
 """Failures of a small app since an instant, by action."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -10,7 +10,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.operation import OperationState, StepState
-from models.store.actions import missed
+from models.store.actions.missed import TIMES
 from models.tables import actions, missed_spans, operations
 
 # The newest ends that are searched for each action's last error.
@@ -40,8 +40,8 @@ def failures_since(
     found: dict[UUID, dict[str, Any]] = {}
     ended = _counted(operations.c.finished_at, *_ended_after(small_app_id, since, but))
     singly = _counted(operations.c.recorded_at, *_missed_after(small_app_id, since))
-    spans = _in_spans(connection, small_app_id, since)
-    for row in chain(connection.execute(ended), connection.execute(singly), spans):
+    queries = (ended, singly, _in_spans(small_app_id, since))
+    for row in chain.from_iterable(map(connection.execute, queries)):
         uid, name, state, count, last_at = tuple(row)
         one = found.setdefault(uid, {"action": name, "last_at": last_at, "error": None})
         one[state] = one.get(state, 0) + int(count)
@@ -79,13 +79,12 @@ def _counted(at: sa.Column[datetime], *where: Any) -> sa.Select[Any]:
     return joined.where(*where).group_by(*columns)
 
 
-def _in_spans(connection: sa.Connection, small_app_id: int, since: datetime) -> Iterator[Any]:
+def _in_spans(small_app_id: int, since: datetime) -> sa.Select[Any]:
     where = (actions.c.small_app_id == small_app_id, missed_spans.c.recorded_at > since)
-    for span in missed.spans_of(connection, *where):
-        count = missed.count(connection, span)
-        if count and span["recorded_at"] is not None:
-            uid, name, at = span["action_uid"], span["action_name"], span["recorded_at"]
-            yield uid, name, OperationState.MISSED.value, count, at
+    state, last = sa.literal(OperationState.MISSED.value), sa.func.max(missed_spans.c.recorded_at)
+    query = sa.select(actions.c.uid, actions.c.name, state, TIMES, last)
+    joined = query.join_from(missed_spans, actions, actions.c.uid == missed_spans.c.action_uid)
+    return joined.where(*where).group_by(actions.c.uid, actions.c.name)
 
 
 def _errors(small_app_id: int, since: datetime, but: UUID) -> sa.Select[Any]:

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from models.notices import FindingKind
 from models.operation import OUTCOMES
 from models.sql import database_now
+from models.store.actions.missed import TIMES
 from models.store.conditions import (
     IS_ACTIVE_BACKFILL,
     IS_EXPECTED,
@@ -71,7 +72,7 @@ def ended(connection: sa.Connection, since: datetime, until: datetime) -> EndRes
     app = actions.c.small_app_id
     queries = (
         _by_state(operations).where(has_ended),
-        sa.select(app, sa.func.sum(sa.cast(missed_spans.c.count, sa.Float)).label("times"))
+        sa.select(app, TIMES.label("times"))
         # An inner join lets SQLite read all actions first.
         .outerjoin(actions, actions.c.uid == missed_spans.c.action_uid)
         .where(within(missed_spans.c.recorded_at))

@@ -8,7 +8,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.action.plan import Plan
-from models.store.actions import explain_facts, missed
+from models.store.actions import explain_facts
 from models.store.actions.explain_facts import Known, Status
 from models.store.tenants.closing import closing
 from models.values import format_instant, instant_or_dash
@@ -94,8 +94,7 @@ def in_span(asked: Question, span: sa.RowMapping, reason: str) -> Explanation:
     first, last, recorded = (
         instant_or_dash(at) for at in (span["first_at"], span["last_at"], span["recorded_at"])
     )
-    count = missed.count(asked.connection, span)
-    whole = f"one of {count} occurrences from {first} to {last}"
+    whole = f"one of {span['count']} occurrences from {first} to {last}"
     return asked.answer(MISSED, f"was missed: {reason}; {whole}, recorded at {recorded}")
 
 

@@ -7,7 +7,7 @@ from models.action.plan import Plan
 from models.action.schedule import ONE_SECOND
 from models.events import LAST_SEEN
 from models.store import key_values
-from models.store.actions import explain_facts, missed
+from models.store.actions import explain_facts
 from models.values import format_instant
 from scheduler.decision import EventWindow, Occurrence, decide_events
 from scheduler.events import Watched, undecided, watched_of
@@ -99,8 +99,7 @@ def _no_user(asked: Question, plan: Plan) -> Explanation:
         )
     span = asked.known.span
     if span is not None and event == LAST_SEEN:
-        count = missed.count(asked.connection, span)
-        text += f"; a user seen again may be among the {count} missed then"
+        text += f"; a user seen again may be among the {span['count']} missed then"
     return asked.answer(NOT_AN_OCCURRENCE, text)
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.operation import Cause, OperationState
+from models.operation import TICKED, OperationState
 from models.store import key_values
 from models.store.actions import missed
 from models.store.actions.missed import Missed
@@ -59,7 +59,7 @@ def last_downtime(
     its, of_spans = _operations_of(span), _spans_of(span)
     was_sent = sa.select(sa.func.count()).where(*its, operations.c.state != OperationState.MISSED)
     sent: int = connection.execute(was_sent).scalar_one()
-    found = missed.by_action(connection, its, of_spans, span.since)
+    found = missed.by_action(connection, its, of_spans)
     count = sum(one.times for one in found.values())
     return {
         "since": format_instant(span.since),
@@ -104,7 +104,7 @@ def _operations_of(span: Span) -> tuple[sa.ColumnElement[bool], ...]:
         operations.c.recorded_at >= span.recorded_from,
         operations.c.occurrence_at > span.since,
         operations.c.occurrence_at <= span.until,
-        operations.c.cause != Cause.MANUAL,
+        operations.c.cause.in_(TICKED),
     )
 
 

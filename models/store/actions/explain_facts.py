@@ -136,11 +136,8 @@ def _recorded(
 
 
 def _span(connection: sa.Connection, uid: UUID, instant: datetime) -> sa.RowMapping | None:
-    found = missed.spans(
-        connection,
-        missed_spans.c.action_uid == uid,
-        missed_spans.c.first_at <= instant,
-        missed_spans.c.last_at >= instant,
-        newest=1,
-    )
-    return next(iter(found), None)
+    its = missed_spans.c
+    query = missed.with_plans().where(its.action_uid == uid)
+    around = query.where(its.first_at <= instant, its.last_at >= instant)
+    newest = around.order_by(its.id.desc()).limit(1)
+    return connection.execute(newest).mappings().one_or_none()

@@ -1,16 +1,11 @@
-"""Read spans of missed occurrences, which have no operations, and count them.
+"""Read what was missed: operations in that state, and spans of older occurrences that have none.
 
-A span is stored as its ends, the revision that missed it, and the reason. Its count is computed
-when it is read: the occurrences of that revision from end to end that have no operation. If a
-backfill runs some of them later, the span stays as it is.
-
-Spans of events keep the count of the tick, for nothing else knows who was due: users who are seen
-again move their occurrences. So do spans of rules with calendars, which may have changed. That
-count also stands in for a plan that cannot be read.
+A span is stored as its ends, the revision that missed it, the reason, and its count by the tick. If
+a backfill runs some of them later, the span stays as it is.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
@@ -20,87 +15,21 @@ import sqlalchemy as sa
 from models.bulk_sql import given
 from models.fingerprint import operation_id
 from models.operation import OperationState
-from models.store.conditions import NOT_DELETED
-from models.tables import actions, missed_spans, operations, revisions
+from models.tables import missed_spans, operations, revisions
 
 if TYPE_CHECKING:
     from models.action.plan import Plan
 
 SECOND = timedelta(seconds=1)
-# A long downtime of many actions leaves many.
-IN_MEMORY = 1_000
-_OF_ACTION = (
-    actions.c.small_app_id,
-    actions.c.name.label("action_name"),
-    actions.c.revision.label("newest_revision"),
-    # Ticks decide neither a deleted nor a quarantined action.
-    sa.and_(NOT_DELETED, actions.c.quarantined.is_(None)).label("is_decided"),
-)
-# Counted in the statement, by the index on an action's occurrences: nearly always 0.
-_RECORDED = (
-    sa.select(sa.func.count())
-    .where(
-        operations.c.action_uid == missed_spans.c.action_uid,
-        operations.c.occurrence_at >= missed_spans.c.first_at,
-        operations.c.occurrence_at <= missed_spans.c.last_at,
-        operations.c.subject.is_(None),
-    )
-    .scalar_subquery()
-    .label("recorded")
-)
+# How many spans hold. As a float: a hand may have written more than an integer holds.
+TIMES = sa.func.sum(sa.cast(missed_spans.c["count"], sa.Float))
 
 
-def spans(
-    connection: sa.Connection, *where: sa.ColumnElement[bool], newest: int | None = None
-) -> Sequence[sa.RowMapping]:
-    """Return missed spans, the newest first, in the form that `count` takes."""
-    ordered = query(*where).order_by(missed_spans.c.id.desc()).limit(newest)
-    return connection.execute(ordered).mappings().all()
-
-
-def spans_of(connection: sa.Connection, *where: sa.ColumnElement[bool]) -> Iterator[sa.RowMapping]:
-    """Yield missed spans, in no order, in the form that `count` takes."""
-    options = {"yield_per": IN_MEMORY}
-    yield from connection.execute(query(*where), execution_options=options).mappings()
-
-
-def query(*where: sa.ColumnElement[bool]) -> sa.Select[Any]:
-    """Return the query of missed spans.
-
-    Each has the plan of its revision, and of its action the small app, the name, the newest
-    revision and whether ticks decide it.
-    """
-    its_revision = sa.and_(
-        revisions.c.action_uid == missed_spans.c.action_uid,
-        revisions.c.number == missed_spans.c.revision,
-    )
-    return (
-        sa.select(missed_spans, *_OF_ACTION, revisions.c.plan, _RECORDED)
-        # Each has its action. An inner join lets SQLite read all actions first.
-        .outerjoin(actions, actions.c.uid == missed_spans.c.action_uid)
-        .outerjoin(revisions, its_revision)
-        .where(*where)
-    )
-
-
-def count(connection: sa.Connection, span: sa.RowMapping, since: datetime | None = None) -> int:
-    """Return how many occurrences of a span have no operation, or how many of those after `since`.
-
-    It is unknown how many events lie after `since`: then none count. So with calendars.
-    """
-    from models.action.plan import Plan
-
-    plan, first, last = span["plan"], span["first_at"], span["last_at"]
-    begins_before = since is not None and first <= since
-    if not isinstance(plan, Plan) or plan.on_event is not None or plan.names_calendars:
-        return 0 if begins_before else span["count"]
-    begin = since if since is not None and begins_before else first - SECOND
-    uid = span["action_uid"]
-    due = plan.schedule(uid).count(begin, last)
-    if not span["recorded"]:
-        return due
-    (recorded,) = recorded_in(connection, [span])
-    return due - due_among(plan, uid, {id: at for id, at in recorded.items() if at > begin})
+def with_plans() -> sa.Select[Any]:
+    """Return the query of missed spans, each with the plan of its revision."""
+    its = missed_spans.c
+    of_revision = (revisions.c.action_uid == its.action_uid, revisions.c.number == its.revision)
+    return sa.select(missed_spans, revisions.c.plan).outerjoin(revisions, sa.and_(*of_revision))
 
 
 def recorded_in(
@@ -108,7 +37,7 @@ def recorded_in(
 ) -> list[dict[UUID, datetime]]:
     """Return each span's operations by id, with their occurrences.
 
-    They exist only after a clock went back, or if a backfill ran.
+    They exist only after a clock went back.
     """
     found: dict[tuple[Any, ...], dict[UUID, datetime]] = defaultdict(dict)
     if spans:
@@ -147,24 +76,32 @@ def by_action(
     connection: sa.Connection,
     of_operations: Sequence[sa.ColumnElement[bool]],
     of_spans: Sequence[sa.ColumnElement[bool]],
-    since: datetime | None = None,
 ) -> dict[UUID, Missed]:
-    """Return what each action missed, by these conditions of its operations and of its spans.
-
-    Of a span, only what lies after `since` counts.
-    """
-    its, was_missed = operations.c, operations.c.state == OperationState.MISSED
+    """Return what each action missed, by these conditions of its operations and of its spans."""
+    its, spans = operations.c, missed_spans.c
+    was_missed = its.state == OperationState.MISSED
     # With an offset, SQLite finds them by recorded_at, not by the action that they are counted by.
     each = sa.select(its.action_uid, its.occurrence_at).where(was_missed, *of_operations).offset(0)
     at = each.subquery().c
-    ends = (sa.func.min(at.occurrence_at), sa.func.max(at.occurrence_at))
-    singly = sa.select(at.action_uid, sa.func.count(), *ends).group_by(at.action_uid)
-    parts = {uid: [Missed(*one)] for uid, *one in connection.execute(singly)}
-    for span in spans_of(connection, *of_spans):
-        one = Missed(count(connection, span, since), span["first_at"], span["last_at"])
-        if one.times:
-            parts.setdefault(span["action_uid"], []).append(one)
+    queries = (
+        _counted(at.action_uid, sa.func.count(), at.occurrence_at, at.occurrence_at),
+        _counted(spans.action_uid, TIMES, spans.first_at, spans.last_at).where(*of_spans),
+    )
+    parts: dict[UUID, list[Missed]] = {}
+    for query in queries:
+        for uid, times, *ends in connection.execute(query):
+            parts.setdefault(uid, []).append(Missed(int(times), *ends))
     return {uid: total(its_parts) for uid, its_parts in parts.items()}
+
+
+def _counted(
+    uid: sa.ColumnElement[UUID],
+    times: sa.ColumnElement[Any],
+    first_at: sa.ColumnElement[datetime],
+    last_at: sa.ColumnElement[datetime],
+) -> sa.Select[Any]:
+    ends = (sa.func.min(first_at), sa.func.max(last_at))
+    return sa.select(uid, times, *ends).group_by(uid)
 
 
 def due_among(plan: "Plan", uid: UUID, recorded: Mapping[UUID, datetime]) -> int:
