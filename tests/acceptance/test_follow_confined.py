@@ -1,15 +1,19 @@
-"""A worker as in a container: a read-only root, no home folder of ours, a URL and a token."""
+"""A worker as in a container: a read-only root, no home, no network but the ways to two servers."""
 
-import subprocess
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from sys import maxsize
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.acceptance.processes import Process, kill, python, until
+from tests.acceptance.proxy import Proxy
 from tests.acceptance.shop import RAN_ONCE, Shop
+from tests.namespaces import own_namespaces
 
-# A mount namespace of its own, in which everything but the folders of the test is read-only.
-CONFINED = 'mount --make-rprivate / && mount -o remount,bind,ro / && exec "$@"'
-can_confine = subprocess.run(["unshare", "-m", "true"], check=False).returncode == 0
+CONFINED = Path(__file__).with_name("confined.py")
 
 
 @pytest.fixture
@@ -18,8 +22,10 @@ def store() -> str:
     return "postgresql"
 
 
-def confined_worker(shop: Shop) -> Process:
-    """Start the shop's worker, which knows the server's URL and a token for its tasks alone."""
+@pytest.fixture
+def worker(shop: Shop) -> Iterator[Process]:
+    """The shop's worker: it knows a URL and a token, and reaches web and its own broker alone."""
+    alone = own_namespaces("--map-root-user", "--mount", "--net")
     shop.web()
     asked = ("token", "create", "--role", "worker", "--tasks", "tasks.*")
     says = {
@@ -29,18 +35,33 @@ def confined_worker(shop: Shop) -> Process:
         **dict.fromkeys(("SCHED_DATABASE_URL", "SCHED_BROKER_URL"), ""),
         **dict.fromkeys(("SCHED_HOME", "HOME"), "/nowhere"),
     }
-    command = python("-m", "celery", "-A", "followed", "worker", "-c", "2", "-Q", "shop,orders")
+    ports = [urlsplit(shop.address).port or 0, shop.installation.broker.port]
+    told = str(shop.installation.home / "ways.sock")
+    celery = python("-m", "celery", "-A", "followed", "worker", "-c", "2", "-Q", "shop,orders")
     options = ("-l", "INFO", "--without-gossip", "--without-mingle")
-    inside = ["unshare", "-m", "sh", "-c", CONFINED, "sh", *command, *options]
-    worker = shop.installation.processes.start("shop", inside, says, folder=shop.folder)
+    inside = python("-P", str(CONFINED), told, str(shop.folder), *map(str, ports), "--", *celery)
+    with socket.socket(socket.AF_UNIX) as listens:
+        listens.bind(told)
+        listens.listen()
+        listens.settimeout(60)
+        command = [*alone, *inside, *options]
+        worker = shop.installation.processes.start("shop", command, says, folder=shop.folder)
+        with listens.accept()[0] as teller:
+            _, handles, _, _ = socket.recv_fds(teller, 16, len(ports))
+    ways = [
+        # What listens in the namespace's network is served from this one.
+        Proxy(port, maxsize, listens=socket.socket(fileno=handle))
+        for port, handle in zip(ports, handles, strict=True)
+    ]
     worker.said("ready.")
     shop.is_followed()
-    return worker
+    yield worker
+    worker.kill()
+    for one in ways:
+        one.close()
 
 
-@pytest.mark.skipif(not can_confine, reason="this account makes no mount namespaces")
-def test_a_confined_worker_follows_by_a_url_and_a_token_alone(shop: Shop) -> None:
-    worker = confined_worker(shop)
+def test_a_confined_worker_follows_by_a_url_and_a_token_alone(shop: Shop, worker: Process) -> None:
     done, failed, retried, lost = (
         shop.due("close_day", name="done"),
         shop.due("write_letter", name="failed"),
