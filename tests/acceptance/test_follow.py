@@ -1,12 +1,16 @@
 """The shop's own worker follows: each occurrence runs once, or the record says why not."""
 
+import json
+
 import pytest
 
 from models.store import operations
 from runtime.database import reading
-from tests.acceptance.processes import python
+from tests.acceptance.processes import python, until
 from tests.acceptance.shop import RAN_ONCE, Shop
 
+# A worker has two slots, and keeps four messages for each.
+MORE_THAN_ONE_TAKES = 20
 # What concerns Celery and its messages alone.
 ON_SQLITE = pytest.mark.parametrize("store", ["sqlite"])
 
@@ -68,6 +72,30 @@ def test_a_worker_that_follows_after_all_claims_what_was_handed_over(shop: Shop)
 
     shop.installation.becomes(id, "success")
     assert shop.said() == RAN_ONCE
+
+
+@ON_SQLITE
+def test_in_a_rolling_deploy_both_workers_read_one_queue_and_nothing_runs_twice(
+    shop: Shop,
+) -> None:
+    follows = shop.worker(name="new")
+    shop.worker("shop", name="old")
+    ids = [shop.due("close_day", name=f"day {n}") for n in range(MORE_THAN_ONE_TAKES)]
+    shop.tick()
+    until(lambda: len(shop.said()) == 2 * len(ids), lambda: str(shop.said()))
+    new = {one.pid for one in shop.pool(follows)}
+    ran = [json.loads(line)["pid"] in new for line in shop.journal.read_text().splitlines()]
+    claimed = sum(ran) // 2
+    until(lambda: shop.installation.count_of("success") == claimed, f"{claimed} of them end")
+
+    # The hour is over in which a worker that follows might claim the others.
+    left = [id for id in ids if shop.installation.row(id)["state"] == "queued"]
+    shop.installation.make_sendable(*left)
+    shop.tick()
+
+    assert shop.installation.all_end(left) == ["handed_over"] * len(left)
+    assert (len(left) + claimed, bool(left), bool(claimed)) == (len(ids), True, True)
+    assert sorted(shop.said()) == sorted(RAN_ONCE * len(ids))
 
 
 @ON_SQLITE
