@@ -16,7 +16,11 @@ from tests.chaos.history import History, is_manual
 from tests.chaos.lived import true_instants
 from tests.chaos.occurrences import is_true, occurrences
 
-ENDED = {"success", "partial", "failed", "cancelled", "skipped", "dropped", "missed"}
+ENDED = {
+    *("success", "partial", "failed", "cancelled", "skipped", "dropped", "missed"),
+    # The end of what no worker follows is not known.
+    "handed_over",
+}
 SAYS_WHY = {"cancelled", "skipped", "dropped", "missed", "failed"}
 NEVER_TRIED = {"skipped", "dropped", "missed"}
 WAITING_OVERLAPS = {"queue", "replace"}
