@@ -1,7 +1,7 @@
 """Tasks of the user's Celery application: what is sent, what may be, and what they take."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from fnmatch import fnmatchcase
@@ -10,7 +10,6 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from models.errors import Problem
 from models.trust import TRUSTED, Trust
 from models.worker_kinds import BY_EXCHANGE, OWN_TASKS, QUEUE_PREFIX
 
@@ -81,14 +80,18 @@ class CeleryRules:
         what = f"allows {', '.join(self.tasks)} only" if self.tasks else "allows no task"
         return f"{SETTING} {what}; add the name, or a pattern such as shop.tasks.*, to that setting"
 
-    def why_not_sent(self, handed: HandOver, queue: str) -> str | None:
-        """Return why a task may not be sent as its plan says, None if it may."""
-        if handed.exchange is None and (why := self.why_not_to(queue)):
-            return f"its queue {queue!r} {why}"
+    def refused(self, handed: HandOver, queue: str) -> Iterator[tuple[str, str, str]]:
+        """Yield each part of a task that may not be sent so: its key, its value, and why."""
         if not self.allows(handed.task):
-            return self.why_not(handed.task)
-        why = None if handed.exchange is None else self.why_not_by(handed.exchange)
-        return None if why is None else f"its exchange {handed.exchange!r} {why}"
+            yield "task", handed.task, self.why_not(handed.task)
+        if handed.exchange is None:
+            if why := self.why_not_to(queue):
+                yield "queue", queue, why
+            return
+        if why := self.why_not_by(handed.exchange):
+            yield "exchange", handed.exchange, why
+        if RESERVED.fullmatch(handed.routing_key):
+            yield "routing_key", handed.routing_key, KOMBUS
 
     def why_not_by(self, exchange: str) -> str | None:
         """Return why no task may be sent by an exchange, None if it may."""
@@ -113,40 +116,10 @@ class CeleryRules:
 NO_TASKS = CeleryRules()
 
 
-def refusals(document: object, rules: CeleryRules, step: str) -> list[Problem]:
-    """Return one problem for each part of an action's document that `rules` forbid.
-
-    `step` is the name of the step that hands over a task.
-    """
-    parameters = _parameters(document, step)
-    if parameters is None:
-        return []
-    path = f"operations.{step}"
-    task, queue = parameters.get("task"), parameters.get("queue")
-    found = []
-    if isinstance(task, str) and not rules.allows(task):
-        found.append(Problem(f"{path}.task", task, rules.why_not(task)))
-    exchange = parameters.get("exchange")
-    if isinstance(exchange, str):
-        why, other = rules.why_not_by(exchange), _policy_queue(document)
-        found += [Problem(f"{path}.exchange", exchange, why)] if why else []
-        found += [Problem("policy.queue", other, BESIDE_EXCHANGE)] if other is not None else []
-        key = parameters.get("routing_key")
-        if isinstance(key, str) and RESERVED.fullmatch(key):
-            found.append(Problem(f"{path}.routing_key", key, KOMBUS))
-        return found
-    named = "policy.queue" if queue is None else f"{path}.queue"
-    name = _policy_queue(document) if queue is None else queue
-    if isinstance(name, str) and (why := rules.why_not_to(name)):
-        found.append(Problem(named, name, why))
-    return found
-
-
 NO_EXCHANGES = (
     "needs a broker of AMQP such as RabbitMQ, and that of the application is another; leave out "
     'exchange and routing_key, and write the queue as "queue"'
 )
-BESIDE_EXCHANGE = "has no effect with celery_task.exchange, which routes the message; remove one"
 KOMBUS = (
     "is a name that kombu, the library of Celery, keeps for itself in the broker; name one that "
     "your application's workers listen to"
@@ -155,18 +128,6 @@ OURS = (
     f"names a queue of Minutebook's own workers, which do not know this task ({QUEUE_PREFIX}…); "
     "name one that your application's workers listen to"
 )
-
-
-def _parameters(document: object, name: str) -> Mapping[str, Any] | None:
-    operations = document.get("operations") if isinstance(document, Mapping) else None
-    step = operations.get(name) if isinstance(operations, Mapping) else None
-    return step if isinstance(step, Mapping) else None
-
-
-def _policy_queue(document: object) -> object:
-    policy = document.get("policy") if isinstance(document, Mapping) else None
-    queue = policy.get("queue") if isinstance(policy, Mapping) else None
-    return queue if isinstance(queue, str) else None
 
 
 def misfit(parameters: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:

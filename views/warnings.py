@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from minutebook.readers import registered_readers
 from minutebook.steps import SmallApp
-from models.action.document import ScheduledActionModel, handed_over
+from models.action.document import ScheduledActionModel
 from models.action.recipients import EVERYBODY, RecipientFilterModel
 from models.action.warnings import KnownNames, warnings_of
 from models.store import actions as store
@@ -48,7 +48,7 @@ def action_warnings(
         has_mail_server=bool(settings.smtp_url.get_secret_value()),
     )
     keeps = _keeping(connection, app, people)
-    if any(handed_over(one.operations)[0] is not None for one in models):
+    if any(one.operations.handed_over[0] is not None for one in models):
         known = replace(known, signatures=task_signatures(connection, FOLLOWED_WITHIN))
     watched = {name for one in models if (name := one.when.watched) is not None}
     if watched:

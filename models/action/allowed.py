@@ -4,12 +4,14 @@ from collections.abc import Collection, Iterator, Sequence
 
 from models.action.hooks import HooksModel
 from models.action.steps import OperationModel, StepModel
+from models.celery_task import DEFAULT_QUEUE, CeleryRules
 from models.errors import Problem
 from models.references import is_reference
 from models.trust import Trust
 from runtime.sections.commands import SHELL, not_among, program_and_variables
 
 SETTING = "SCHED_COMMANDS"
+BESIDE_EXCHANGE = "has no effect with celery_task.exchange, which routes the message; remove one"
 
 
 def problems_of_steps(
@@ -28,6 +30,21 @@ def problems_of_steps(
     hands_over = any(step.spec is not None and step.spec.hand_over for step in operations.steps)
     if queue is not None and not hands_over and not trust.allows_queue(queue):
         yield Problem("policy.queue", queue, trust.why_not(option=f"--queue {queue}"))
+
+
+def problems_of_task(
+    operations: OperationModel, queue: str | None, rules: CeleryRules
+) -> Iterator[Problem]:
+    """Yield the problems of a task of the user's Celery application; `queue` is the policy's."""
+    handed, own_queue = operations.handed_over
+    if handed is None:
+        return
+    if handed.exchange is not None and queue is not None:
+        yield Problem("policy.queue", queue, BESIDE_EXCHANGE)
+    path = f"operations.{operations.steps[0].name}"
+    for key, value, why in rules.refused(handed, own_queue or queue or DEFAULT_QUEUE):
+        is_policys = key == "queue" and own_queue is None
+        yield Problem("policy.queue" if is_policys else f"{path}.{key}", value, why)
 
 
 def refused_to(

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from pydantic_core import InitErrorDetails
 
 from minutebook.steps import Steps
-from models.action.allowed import problems_of_hooks, problems_of_steps
+from models.action.allowed import problems_of_hooks, problems_of_steps, problems_of_task
 from models.action.hooks import HooksModel
 from models.action.intervals import IntervalModel
 from models.action.plan import Plan
@@ -18,10 +18,9 @@ from models.action.policy import PolicyModel
 from models.action.recipients import RecipientFilterModel
 from models.action.steps import OperationModel, sending_steps
 from models.action.when import WhenModel
-from models.celery_task import DEFAULT_QUEUE, HandOver, refusals
+from models.celery_task import DEFAULT_QUEUE
 from models.document import Document, as_written, read_document
 from models.errors import InvalidAction, Problem
-from models.job import Job
 from models.parsing import ParseContext, Reading
 from models.problems import ROOT, line_error, problems_of
 from models.values import ActionName, Flag, Name, Text
@@ -31,7 +30,6 @@ __all__ = [
     "ParseContext",
     "ScheduledActionModel",
     "document_hash",
-    "handed_over",
     "load_action",
     "parse_action",
     "plan_of",
@@ -89,16 +87,14 @@ def parse_action(document: object, context: ParseContext) -> ScheduledActionMode
     if _is_app(document):
         raise InvalidAction([Problem(ROOT, None, FOR_AN_APP)])
     action, problems = read_document(ScheduledActionModel, document, context)
-    if context.celery is not None:
-        rules = context.celery.within(context.trust)
-        handing_over = (name for name, spec in context.steps.items() if spec.hand_over is not None)
-        for name in handing_over:
-            problems += refusals(document, rules, name)
     if action is not None:
         queue = action.policy.queue
         problems += problems_of_steps(action.operations, queue, context.trust, context.commands)
         problems += problems_of_hooks(action.hooks, context.trust, context.channels)
         problems += _problem_of_tolerance(action)
+        if context.celery is not None:
+            rules = context.celery.within(context.trust)
+            problems += problems_of_task(action.operations, queue, rules)
     if action is None or problems:
         raise InvalidAction(problems)
     return action
@@ -147,43 +143,21 @@ def plan_of(action: ScheduledActionModel) -> Plan:
     """Return what the tick and the claim need of `action`."""
     policy = action.policy
     is_heavy = action.operations.is_heavy
-    hand_over, task_queue = handed_over(action.operations)
+    hand_over, queue = action.operations.handed_over
+    if hand_over is None:
+        queue = policy.queue or QUEUES[is_heavy]
     return Plan(
         active=action.active,
         rules=action.when.resolved,
         is_heavy=is_heavy,
         subjects=action.recipients if action.when.is_event else None,
-        queue=_queue(action, hand_over, task_queue),
+        queue=queue or policy.queue or DEFAULT_QUEUE,
         policy=policy,
         time_limit=policy.time_limit_of(action.when.every, is_handed_over=hand_over is not None),
         hooks=None if action.hooks == HooksModel() else action.hooks,
         hand_over=hand_over,
-        job=_job(action.operations),
+        job=action.operations.job,
     )
-
-
-def _queue(action: ScheduledActionModel, hand_over: HandOver | None, task_queue: str | None) -> str:
-    if hand_over is None:
-        return action.policy.queue or QUEUES[action.operations.is_heavy]
-    return task_queue or action.policy.queue or DEFAULT_QUEUE
-
-
-def handed_over(operations: OperationModel) -> tuple[HandOver | None, str | None]:
-    """Return the task to send to the user's Celery application, and its queue, or two None."""
-    for step in operations.steps:
-        if step.spec is not None and step.spec.hand_over is not None:
-            handed: tuple[HandOver, str | None] = step.spec.hand_over(step.parameters)
-            return handed
-    return None, None
-
-
-def _job(operations: OperationModel) -> Job | None:
-    """Return the job that a worker takes over HTTP, or None."""
-    for step in operations.steps:
-        if step.spec is not None and step.spec.job is not None:
-            found: Job = step.spec.job(step.parameters)
-            return found
-    return None
 
 
 def document_hash(document: Mapping[str, Any], steps: Steps) -> str:

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator
 from pydantic_core import InitErrorDetails
@@ -28,49 +28,13 @@ MOST_HOOKS = 20
 BY_REFERENCE = 'write "env:NAME" or "file:/absolute/path", and store the URL there'
 
 
-def _hooks(value: object) -> object:
+def _few(model: type[Document], value: object) -> object:
     if isinstance(value, str):
-        raise ValueError(f"write a list of objects: [{_as_object(value)}]")
-    return _few(value)
-
-
-def _few(value: object) -> object:
+        raise ValueError(f"write a list of objects: [{model.written(value)}]")
     hooks = parse_list(value)
     if len(hooks) > MOST_HOOKS:
         raise ValueError(f"has {len(hooks)} hooks; write at most {MOST_HOOKS}")
     return hooks
-
-
-def has_password(url: object) -> bool:
-    """Return whether `url` is a URL with a password."""
-    try:
-        return isinstance(url, str) and urlsplit(url).password is not None
-    except ValueError:
-        return False
-
-
-def _password(raw: Mapping[str, Any], key: str) -> list[InitErrorDetails]:
-    if not has_password(raw.get(key)):
-        return []
-    # Without the value: errors are stored and logged.
-    remedy = f"holds a password, which every reader would see; {BY_REFERENCE}"
-    return [line_error((key,), None, remedy)]
-
-
-def _hook(value: object) -> object:
-    if isinstance(value, str):
-        raise ValueError(f"write an object: {_as_object(value)}")
-    return value
-
-
-def _as_object(text: str) -> str:
-    """Return the JSON of the hook that a bare address or URL stands for, or an example."""
-    for key, parse in (("mail", parse_address), ("webhook", _webhook)):
-        try:
-            return json.dumps({key: parse(text)}, ensure_ascii=False)
-        except ValueError:
-            continue
-    return '{"mail": "ann@example.com"}'
 
 
 def _webhook(value: object) -> str:
@@ -98,6 +62,14 @@ class HookModel(Document):
     notify: Name | None = None
     when: Annotated[Literal["each", "first"], BeforeValidator(one_of(EACH, FIRST))] = "each"
 
+    @classmethod
+    def written(cls, value: object, /) -> str:
+        """Return the hook of a bare address or URL, or an example."""
+        for key, parse in (("mail", parse_address), ("webhook", _webhook)):
+            with suppress(ValueError):
+                return json.dumps({key: parse(value)}, ensure_ascii=False)
+        return cls.example
+
     @property
     def target(self) -> Target:
         """The target of the notice."""
@@ -110,16 +82,16 @@ class HookModel(Document):
     @classmethod
     def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
         """Return the fault of a hook that is not exactly one of mail, webhook and notify."""
-        if sum(key in raw for key in ("mail", "webhook", "notify")) != 1:
-            remedy = (
-                'write one of {"mail": "ann@example.com"}, {"webhook": "https://…"} and '
-                '{"notify": "CHANNEL"}'
-            )
-            return [line_error((), dict(raw), remedy)]
-        return _password(raw, "webhook")
+        if sum(key in raw for key in ("mail", "webhook", "notify")) == 1:
+            return []
+        remedy = (
+            'write one of {"mail": "ann@example.com"}, {"webhook": "https://…"} and '
+            '{"notify": "CHANNEL"}'
+        )
+        return [line_error((), dict(raw), remedy)]
 
 
-Hooks = Annotated[tuple[Annotated[HookModel, BeforeValidator(_hook)], ...], BeforeValidator(_hooks)]
+Hooks = Annotated[tuple[HookModel, ...], BeforeValidator(partial(_few, HookModel))]
 
 
 def _moments(value: object) -> Sequence[object]:
@@ -157,19 +129,8 @@ class PingModel(Document):
         """The target of its notices."""
         return Target(self.method, self.url)
 
-    @classmethod
-    def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
-        """Return the fault of a URL with a password."""
-        return _password(raw, "url")
 
-
-def _pings(value: object) -> object:
-    if isinstance(value, str):
-        raise ValueError(f"write a list of objects: [{PingModel.written(value)}]")
-    return _few(value)
-
-
-Pings = Annotated[tuple[PingModel, ...], BeforeValidator(_pings)]
+Pings = Annotated[tuple[PingModel, ...], BeforeValidator(partial(_few, PingModel))]
 Failures = Annotated[int, BeforeValidator(partial(parse_whole, least=1, most=1_000))]
 
 

@@ -14,7 +14,9 @@ from pydantic import (
 from pydantic_core import InitErrorDetails
 
 from minutebook.steps import USER_ORDER, Steps, StepSpec
+from models.celery_task import HandOver
 from models.document import Document, NoParameters, as_object
+from models.job import Job
 from models.parsing import Reading, lacking, reading_of, why_unknown
 from models.problems import (
     line_error,
@@ -70,6 +72,21 @@ class OperationModel(BaseModel):
     def sending(self) -> tuple[str, ...]:
         """The names of the known steps that need recipients."""
         return tuple(s.name for s in self.steps if s.spec is not None and s.spec.sends)
+
+    @property
+    def handed_over(self) -> tuple[HandOver | None, str | None]:
+        """The task to send to the user's Celery application, and its queue, or two None."""
+        for one in self.steps:
+            if one.spec is not None and one.spec.hand_over is not None:
+                handed: tuple[HandOver, str | None] = one.spec.hand_over(one.parameters)
+                return handed
+        return None, None
+
+    @property
+    def job(self) -> Job | None:
+        """The job that a worker takes over HTTP, or None."""
+        specs = ((one.spec, one.parameters) for one in self.steps if one.spec is not None)
+        return next((spec.job(given) for spec, given in specs if spec.job is not None), None)
 
     @model_validator(mode="before")
     @classmethod

@@ -10,7 +10,7 @@ from functools import cache
 
 from pydantic import BaseModel
 
-from models.action.document import ScheduledActionModel, handed_over
+from models.action.document import ScheduledActionModel
 from models.action.recipients import EVERYBODY, RecipientFilterModel
 from models.action.when import WhenModel
 from models.celery_task import Signatures, misfit
@@ -74,7 +74,7 @@ def _unsent_mail(action: ScheduledActionModel, known: KnownNames) -> Iterator[st
 
 def _misfits(action: ScheduledActionModel, known: KnownNames) -> Iterator[str]:
     """Yield a warning about arguments that a task does not take in the release that runs now."""
-    handed, _ = handed_over(action.operations)
+    handed, _ = action.operations.handed_over
     if handed is None:
         return
     parameters = known.signatures.get(handed.task)

@@ -5,15 +5,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from models.action.allowed import SETTING, problems_of_hooks, problems_of_steps
+from models.action.allowed import SETTING, problems_of_hooks, problems_of_steps, problems_of_task
 from models.action.document import load_action
-from models.celery_task import CeleryRules, refusals
+from models.celery_task import CeleryRules
 from models.errors import InvalidAction, Problem
 from models.stored import document_in
 from models.tables import actions, naming, small_apps
 from runtime.config import Settings
 from tasks.built_in import built_in_steps
-from tasks.steps.celery_task import STEP as CELERY_TASK
 from tasks.steps.command import STEP as COMMAND
 from views.doctor.report import Checked, fault, warning
 
@@ -65,15 +64,13 @@ _ANY_TASK = CeleryRules(("*",))
 
 
 def _problems(row: Any, settings: Settings) -> Iterator[Problem]:
-    document = document_in(row.document)
     try:
         # Steps of users are not loaded: those of restricted apps are refused when they run.
-        action = load_action(document, steps=built_in_steps())
+        action = load_action(document_in(row.document), steps=built_in_steps())
     except InvalidAction:
         # It is quarantined, and reported as such.
         return
-    yield from problems_of_steps(
-        action.operations, action.policy.queue, row.trust, settings.commands
-    )
+    queue = action.policy.queue
+    yield from problems_of_steps(action.operations, queue, row.trust, settings.commands)
     yield from problems_of_hooks(action.hooks, row.trust, settings.notify)
-    yield from refusals(document, _ANY_TASK.within(row.trust), CELERY_TASK)
+    yield from problems_of_task(action.operations, queue, _ANY_TASK.within(row.trust))

@@ -135,10 +135,12 @@ def _may_start(connection: sa.Connection, row: sa.Row[Any], alerts: AlertSetting
 
 
 def _refused(handed: HandOver | None, queue: str, rules: CeleryRules) -> str | None:
-    why = None if handed is None else rules.why_not_sent(handed, queue)
-    if handed is None or why is None:
+    refused = None if handed is None else next(rules.refused(handed, queue), None)
+    if handed is None or refused is None:
         return None
-    return f"the task {handed.task!r} was not sent: in the process that sends it, {why}"
+    key, value, why = refused
+    named = "" if key == "task" else f"its {key} {value!r} "
+    return f"the task {handed.task!r} was not sent: in the process that sends it, {named}{why}"
 
 
 def _header(row: sa.Row[Any]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def remedy(document: object, path: str, **changes: Any) -> str:
 
 def advised(text: str) -> Any:
     """Return the JSON at the end of a remedy."""
-    return json.loads(text.partition(": ")[2])
+    return json.loads(text[min(at for at in (text.find("["), text.rfind('{"')) if at >= 0) :])
 
 
 @pytest.mark.parametrize(
