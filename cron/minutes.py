@@ -1,24 +1,8 @@
 """The minutes on a wall clock: the days that match, and the times of each of them."""
 
-from typing import Protocol
+from cron.days import Days
 
 MINUTES_A_DAY = 1440
-
-
-class DaySet(Protocol):
-    """The local days that match, counted from 1969-01-01, up to 2200."""
-
-    def at_or_after(self, day: int) -> int:
-        """Return the first matching day from `day` on, or NEVER."""
-
-    def at_or_before(self, day: int) -> int:
-        """Return the last matching day up to `day`, or -NEVER."""
-
-    def matches(self, day: int) -> bool:
-        """Return whether `day` matches."""
-
-    def count_before(self, day: int) -> int:
-        """Return how many days match before `day`."""
 
 
 class Minutes:
@@ -42,9 +26,9 @@ class Minutes:
         self.text, self.times, self.is_wildcard = text, times, is_wildcard
         self._first_time, self._last_time = times.find(1), times.rfind(1)
         self._times_a_day = times.count(1)
-        self._days: DaySet | None = None
+        self._days: Days | None = None
 
-    def find_days(self) -> DaySet:
+    def find_days(self) -> Days:
         """Return the days that match; asked at their first use."""
         raise NotImplementedError
 
@@ -80,6 +64,6 @@ class Minutes:
         """Return whether a minute in [first, end) matches."""
         return self.count_before(first) < self.count_before(end)
 
-    def _found(self) -> DaySet:
+    def _found(self) -> Days:
         self._days = days = self.find_days()
         return days

@@ -2,7 +2,6 @@
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
 
 from cron.day_modifiers import modifier_of, parted, with_capitals
 from cron.days import MONTH_LENGTHS, NEVER, DayFields, Days, days_of
@@ -24,7 +23,6 @@ NICKNAMES = {
 
 _ALLOWED = re.compile(r"[\t -~]*")
 _NO_MINUTE = bytes(60)
-_SPANS = {MINUTE: "PT{}M", HOUR: "PT{}H", DAY: "P{}D"}
 _FIVE = "write five fields: minute hour day month weekday, such as '0 7 * * 1'"
 _INTERVAL = 'for seconds or an interval write {"every": "PT30S"} instead of a cron rule'
 
@@ -122,34 +120,17 @@ def _never_fires(days: str, months: str, weekdays: str) -> InvalidRule:
     return InvalidRule(DAY.name, problem)
 
 
-class OversizedStep(NamedTuple):
-    """An item of a rule whose step leaves only `value`.
-
-    `every` is the interval that it may mean, such as `PT90M`; None if there is none.
-    """
-
-    field: str
-    item: str
-    value: int
-    every: str | None
-
-
 @lru_cache(maxsize=2048)
-def oversized_steps(text: str) -> tuple[OversizedStep, ...]:
-    """Return each item of a rule whose step exceeds its range.
+def oversized_steps(text: str) -> tuple[tuple[str, str, int], ...]:
+    """Return each item of a rule whose step exceeds its range: field, item, and its only value.
 
     Debian's cron accepts such a step, which often stands for an interval: `*/90` minutes.
     """
-    fields = normalised(text).split(" ")
-    found = []
-    for field, items in zip(FIELDS, fields, strict=True):
-        for item in items.split(","):
-            if modifier_of(field, item) is not None:
-                continue
-            first, last, step = span_of(field, item)
-            if step > max(last - first, 1):
-                is_alone = item == items and set(fields[FIELDS.index(field) + 1 :]) <= {"*"}
-                is_meant = is_alone and item.startswith("*") and field in _SPANS
-                every = _SPANS[field].format(step) if is_meant else None
-                found.append(OversizedStep(field.name, item, first, every))
-    return tuple(found)
+    return tuple(
+        (field.name, item, span.first)
+        for field, items in zip(FIELDS, normalised(text).split(" "), strict=True)
+        for item in items.split(",")
+        if modifier_of(field, item) is None
+        for span in [span_of(field, item)]
+        if span.step > max(span.last - span.first, 1)
+    )

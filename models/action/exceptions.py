@@ -4,19 +4,21 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BeforeValidator, PlainSerializer, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, PlainSerializer, ValidationInfo
+from pydantic_core import InitErrorDetails
 
 from cron import Blackout, InvalidRule
 from cron.fields import WEEKDAY, flags_of
 from models.document import Document
 from models.parsing import Calendars, Reading, reading_of
-from models.problems import listed, meant, raise_all, read_each, segment
+from models.problems import line_error, listed, meant, raise_all, read_each, segment
 from models.values import Name, parse_list
 
 MOST_ENTRIES = 1_000
+KINDS = ("date", "days", "calendar")
 NAMES = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _YEARLY = re.compile(r"[0-9]{2}-[0-9]{2}")
@@ -88,59 +90,41 @@ class Closed:
         return replace(self, of_calendars=tuple(found))
 
 
-class DateException(Document):
-    """Whole days: a date, a day of each year, or a range of dates with both its ends."""
+def _weekdays(value: object) -> frozenset[int]:
+    """Return the numbers of weekdays, from 0 (Monday), as the field of a cron rule has them."""
+    try:
+        flags = flags_of(WEEKDAY, str(value).lower())
+    except InvalidRule as error:
+        raise ValueError(f'has no days in "{segment(str(value))}": {error.problem}') from None
+    return frozenset((day - 1) % len(NAMES) for day, flag in enumerate(flags) if flag)
 
-    date: str
+
+def _calendar(name: str, info: ValidationInfo) -> str:
+    reading = reading_of(info)
+    if reading.tolerant or name in reading.calendars:
+        return name
+    hint = meant(name, reading.calendars, "; write it into its `calendars`")
+    raise ValueError(f"is not a calendar of this small app{hint}")
+
+
+class EntryModel(Document):
+    """An entry of `except`: days, weekdays, or a calendar of the small app.
+
+    A `date` is one, a day of each year, or a range of dates with both its ends. The dates of a
+    calendar are read when an occurrence is decided.
+    """
+
+    date: Annotated[str, AfterValidator(lambda text: _days(text, None) and text)] | None = None
     name: Name | None = None
+    days: Annotated[frozenset[int], BeforeValidator(_weekdays)] = frozenset()
+    calendar: Annotated[Name, AfterValidator(_calendar)] | None = None
 
-    @property
-    def days(self) -> Days:
-        """The days; raises ValueError."""
-        return _days(self.date, self.name)
-
-    def check(self, _reading: Reading) -> None:
-        """Raise ValueError for what is no date."""
-        _ = self.days
-
-
-class DaysException(Document):
-    """Weekdays, as the field of a cron rule has them."""
-
-    days: str
-
-    @property
-    def weekdays(self) -> frozenset[int]:
-        """The numbers of the weekdays, from 0 (Monday); raises ValueError."""
-        try:
-            flags = flags_of(WEEKDAY, self.days.lower())
-        except InvalidRule as error:
-            raise ValueError(f'has no days in "{segment(self.days)}": {error.problem}') from None
-        return frozenset((day - 1) % len(NAMES) for day, flag in enumerate(flags) if flag)
-
-    def check(self, _reading: Reading) -> None:
-        """Raise ValueError for what is no weekday."""
-        _ = self.weekdays
-
-
-class CalendarException(Document):
-    """The dates of a calendar of the small app, as they are when an occurrence is decided."""
-
-    calendar: Name
-
-    def check(self, reading: Reading) -> None:
-        """Raise ValueError if there is no such calendar."""
-        if not reading.tolerant and self.calendar not in reading.calendars:
-            hint = meant(self.calendar, reading.calendars, "; write it into its `calendars`")
-            raise ValueError(f"is not a calendar of this small app{hint}")
-
-
-Entry = DateException | DaysException | CalendarException
-KINDS: Mapping[str, type[Entry]] = {
-    "date": DateException,
-    "days": DaysException,
-    "calendar": CalendarException,
-}
+    @classmethod
+    def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
+        """Return the fault of an entry that is not exactly one of its kinds."""
+        if sum(key in raw for key in KINDS) == 1:
+            return []
+        return [line_error((), dict(raw), f"write one of {listed(KINDS)}, and only one")]
 
 
 def read_exceptions(value: object, info: ValidationInfo) -> Closed:
@@ -148,46 +132,35 @@ def read_exceptions(value: object, info: ValidationInfo) -> Closed:
     reading = reading_of(info)
     written = tuple(parse_list(value))
     entries = read_entries(written, reading)
-    weekdays = {day for one in entries if isinstance(one, DaysException) for day in one.weekdays}
+    calendars = dict.fromkeys(one.calendar for one in entries if one.calendar is not None)
     return Closed(
         info.data.get("timezone") or reading.default_zone,
-        tuple(sorted(weekdays)),
-        tuple(one.days for one in entries if isinstance(one, DateException)),
-        tuple(dict.fromkeys(one.calendar for one in entries if isinstance(one, CalendarException))),
+        tuple(sorted({day for one in entries for day in one.days})),
+        tuple(_days(one.date, one.name) for one in entries if one.date is not None),
+        tuple(calendars),
         written=written,
     )
 
 
-def read_entries(values: Sequence[object], reading: Reading) -> list[Entry]:
+def read_entries(values: Sequence[object], reading: Reading) -> list[EntryModel]:
     """Return entries of `except`; raises ValidationError with all faults."""
     if len(values) > MOST_ENTRIES:
         raise ValueError(f"leaves out over {MOST_ENTRIES} times; write fewer, or join some")
-
-    def read(_number: int, value: object) -> Entry:
-        entry = _entry_of(value, reading)
-        entry.check(reading)
-        return entry
-
-    entries, faults = read_each(enumerate(values), read)
+    entries, faults = read_each(enumerate(values), partial(_entry_of, reading))
     raise_all("except", faults)
     return entries
 
 
-def _entry_of(value: object, reading: Reading) -> Entry:
+def _entry_of(reading: Reading, _number: int, value: object) -> EntryModel:
     """Return one entry; raises ValueError or ValidationError."""
     if isinstance(value, str):
-        return DateException(date=value)
+        _days(value, None)
+        return EntryModel(date=value)
     if not isinstance(value, Mapping):
         raise ValueError(_DATE_EXAMPLE)
     if "from" in value or "until" in value:
         raise ValueError(_NO_HOURS)
-    kinds = [key for key in KINDS if key in value]
-    if len(kinds) > 1:
-        raise ValueError(f"has two kinds, {listed(kinds)}")
-    if not kinds:
-        unknown = next((f' has the unknown key "{segment(str(key))}";' for key in value), "")
-        raise ValueError(f"is not an exception;{unknown} write one of {listed(KINDS)}")
-    return KINDS[kinds[0]].model_validate(value, context=reading)
+    return EntryModel.model_validate(value, context=reading)
 
 
 def _date_and_name(entry: object) -> tuple[str, str | None]:

@@ -22,7 +22,7 @@ from models.action.rule import (
     parse_spread,
 )
 from models.action.schedule import ONE_SECOND, Grid, Once, Schedule
-from models.parsing import LEAST_TICK, Reading, reading_of
+from models.parsing import Reading, reading_of
 from models.problems import line_error
 from models.values import (
     Flag,
@@ -35,25 +35,20 @@ from models.values import (
 )
 from models.values.delays import rounded_up
 from models.values.durations import format_span, parse_span, span_in_words
-from models.values.zones import offsets_of
 
 GRID, END = "grid", "end"
 # How often an interval from the end is looked at while its next occurrence is not known: before
 # retention removes what has ended.
 LOOKED_AT = timedelta(days=1)
 DAY = timedelta(days=1)
-YEAR = timedelta(days=366)
+A_MONTH = timedelta(days=30)
 
 
 parse_every = partial(parse_span, most=LONGEST_INTERVAL, seconds_allowed=True)
 Every = Annotated[timedelta, BeforeValidator(parse_every), AS_ISO]
 
 
-def _from(value: object) -> object:
-    return one_of(GRID, END)(value)
-
-
-From = Annotated[str, BeforeValidator(_from)]
+From = Annotated[str, BeforeValidator(one_of(GRID, END))]
 
 
 class RepeatingModel(Jittered):
@@ -79,7 +74,10 @@ class RepeatingModel(Jittered):
     def _a_tick_at_least(cls, every: timedelta, info: ValidationInfo) -> timedelta:
         tick = reading_of(info).tick
         if every < tick:
-            raise ValueError(_shorter_than_a_tick(every, tick))
+            raise ValueError(
+                f'is shorter than a tick; write "{format_span(tick)}" or more, or set '
+                "SCHED_SCHEDULER_TICK_SECONDS to a divisor of 60 that is no longer"
+            )
         return every
 
     @property
@@ -174,39 +172,22 @@ def _jitter_over_every(raw: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
             yield line_error(("jitter",), raw["jitter"], remedy)
 
 
-def _shorter_than_a_tick(every: timedelta, tick: timedelta) -> str:
-    """Return what to write, and the setting that allows `every`: a tick divides the minute."""
-    remedy = f'is shorter than a tick; write "{format_span(tick)}" or more'
-    if every < LEAST_TICK:
-        return remedy
-    seconds = int(every.total_seconds())
-    allowed = next(second for second in range(min(seconds, 60), 0, -1) if 60 % second == 0)
-    return f"{remedy}, or set SCHED_SCHEDULER_TICK_SECONDS to {allowed}"
-
-
 def _drift(every: timedelta, starting_at: datetime, zone: str) -> Iterator[str]:
     """Yield a warning about an interval of whole days in a zone whose clocks change.
 
     It shows the recurrence rule that keeps the local time.
     """
-    changes = {offset for _, offset in offsets_of(zone, starting_at, starting_at + YEAR)}
+    local = starting_at.astimezone(ZoneInfo(zone))
+    changes = {(local + month * A_MONTH).utcoffset() for month in range(12)}
     if every % DAY or len(changes) < 2:
         return
-    same = json.dumps(_same_clock(every, starting_at.astimezone(ZoneInfo(zone)), zone))
-    yield (
-        f'when.every "{format_span(every)}": keeps exact hours, so its local time moves by the '
-        f"clock changes of {zone}; write {same} to keep the local time"
-    )
-
-
-def _same_clock(every: timedelta, local: datetime, zone: str) -> dict[str, str]:
-    """Return the recurrence rule of so many days, or weeks, at a local time."""
-    weeks, days = divmod(every // DAY, 7)
-    frequency, number = ("DAILY", every // DAY) if days else ("WEEKLY", weeks)
-    interval = "" if number == 1 else f";INTERVAL={number}"
-    return {
-        "rrule": f"FREQ={frequency}{interval}",
+    same = {
+        "rrule": f"FREQ=DAILY;INTERVAL={every // DAY}",
         "at": f"{local:%H:%M}",
         "timezone": zone,
         "starting_at": f"{local:%Y-%m-%d}",
     }
+    yield (
+        f'when.every "{format_span(every)}": keeps exact hours, so its local time moves by the '
+        f"clock changes of {zone}; write {json.dumps(same)} to keep the local time"
+    )

@@ -88,15 +88,8 @@ class RecurrenceModel(Begun, Jittered):
 
     @classmethod
     def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
-        """Return `raw` with the small app's zone, if it has none.
-
-        The time of `starting_at` is the time of the day if nothing else names one.
-        """
-        raw = {"timezone": reading.default_zone, **raw}
-        begins = raw.get("starting_at")
-        if "at" in raw or not isinstance(begins, str) or _DATE.fullmatch(begins):
-            return raw
-        return {**raw, **_time_of(raw)}
+        """Return `raw` with the small app's zone, if it has none."""
+        return {"timezone": reading.default_zone, **raw}
 
     @field_validator("starting_at", mode="before")
     @classmethod
@@ -225,17 +218,6 @@ def _until(text: str, zone: str) -> datetime:
     if "T" not in text:
         return instant_of(until + A_DAY, zone)
     return (instant_of(until, zone) if until.tzinfo is None else until.astimezone(UTC)) + ONE_SECOND
-
-
-def _time_of(raw: dict[str, Any]) -> dict[str, Any]:
-    """Return `at` from the time of `starting_at`, unless the rule names times or is invalid."""
-    try:
-        if read_recurrence(_rrule(raw.get("rrule"))).times:
-            return {}
-        begins = parse_instant(raw["starting_at"], raw["timezone"])
-    except (ValueError, AttributeError):
-        return {}
-    return {"at": begins.astimezone(ZoneInfo(raw["timezone"])).strftime("%H:%M")}
 
 
 def _minute(time: str) -> int:

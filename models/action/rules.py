@@ -95,11 +95,10 @@ class CronModel(Jittered):
                 f"the day of week ({weekday}) matches, as in cron; celery beat requires both. "
                 "Write * for one of them, or check the other in the step"
             )
-        for one in oversized_steps(self.cron_rule):
-            meant = f', or an interval, {{"every": "{one.every}"}}' if one.every else ""
+        for field, item, value in oversized_steps(self.cron_rule):
             yield (
-                f'when.cron_rule: the step of "{one.item}" exceeds the range of the {one.field}, '
-                f'so only {one.value} matches; write "{one.value}"{meant}'
+                f'when.cron_rule: the step of "{item}" exceeds the range of the {field}, so only '
+                f'{value} matches; write "{value}", or an interval ("every") if that was meant'
             )
 
 

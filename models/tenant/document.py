@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 from pydantic_core import InitErrorDetails
 
-from models.action.exceptions import DateException, read_entries
+from models.action.exceptions import read_entries
 from models.action.recipients import RecipientFilterModel
 from models.document import Document, read_document
 from models.errors import InvalidDocument
@@ -66,7 +66,7 @@ def _entries(value: object) -> list[object]:
     """Return the dates of a calendar; raises all their faults."""
     values = list(parse_list(value))
     entries = read_entries(values, Reading())
-    if not all(isinstance(one, DateException) for one in entries):
+    if not all(one.date for one in entries):
         raise ValueError("holds dates alone; write weekdays beside it, into the `except` of a rule")
     return values
 

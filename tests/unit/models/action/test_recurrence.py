@@ -87,10 +87,6 @@ def test_a_skipped_time_runs_at_the_gaps_end_and_a_repeated_one_once() -> None:
     [
         pytest.param({"at": ["17:00", "09:00"]}, ["08:00", "16:00", "08:00"], id="several"),
         pytest.param({"rrule": "FREQ=DAILY;BYHOUR=9;BYMINUTE=0,30"}, ["08:00", "08:30"], id="rule"),
-        pytest.param({"starting_at": "2026-12-01T11:15:00"}, ["10:15", "10:15"], id="of_the_start"),
-        pytest.param(
-            {"starting_at": "2026-12-01T11:15:00Z"}, ["11:15", "11:15"], id="of_a_start_with_offset"
-        ),
         pytest.param(
             {"starting_at": "2026-12-01T11:15:00", "at": "11:00"},
             ["10:00", "10:00"],
