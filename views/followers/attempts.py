@@ -8,7 +8,6 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.operation import UNSTARTED, AttemptKey, OperationState
-from models.sql import in_unindexed
 from models.store.operations import (
     external_send,
     external_worker,
@@ -19,7 +18,6 @@ from models.store.operations.end import EndResult, Outcome, end
 from models.store.operations.put_back import CUT_OFF, STOPPED_IN_TIME, failed, lost, lost_task
 from models.store.operations.start_checks import EXPIRED, NotStarted, OperationFacts
 from models.store.operations.take import Claim, ClaimRequest, recorded_of
-from models.store.operations.transitions import RUNNING
 from models.tables import operations
 from models.worker_kinds import CELERY
 from runtime.clock import utc_now
@@ -55,22 +53,13 @@ def take(
     its, known = (wanted.id, wanted.attempt), recorded
     if not (recorded.can_start or recorded.is_held_by(wanted.secret)):
         # Checked first: an attempt put back during the claim would look paused.
-        if _comes_early(connection, its):
+        runs_before = recorded.state == OperationState.RUNNING
+        if runs_before and recorded.last_attempt == recorded.attempt - 1:
             return EARLY
         if external_send.take_up(connection, *its):
             known = recorded_of(connection, *its) or recorded
     step = external_worker.begun(STEP, repeatable=repeatable)
     return external_worker.take(connection, wanted, CELERY, step, alerts, known)
-
-
-def _comes_early(connection: sa.Connection, its: tuple[UUID, int]) -> bool:
-    id, attempt = its
-    before = sa.select(sa.literal(1)).where(
-        operations.c.id == id,
-        operations.c.attempt == attempt - 1,
-        in_unindexed(operations.c.state, RUNNING),
-    )
-    return connection.execute(before).first() is not None
 
 
 def finish(
@@ -82,10 +71,7 @@ def finish(
 ) -> EndResult:
     """End an attempt as its worker reports; raises LeaseLost."""
     step = (recorded.steps or [{"name": STEP}])[0]
-    if report["outcome"] == "cut off":
-        ending = _cut_off(connection, recorded, step, str(report.get("error")))
-    else:
-        ending = _ending(recorded, report)
+    ending = _ending(recorded, report, may_repeat=bool(step.get("repeatable")))
     ended = external_worker.finish(connection, key, step, ending, alerts, report)
     if report["outcome"] in {"retry", "replaced"} and ended.state is OperationState.PENDING:
         external_send.await_message(connection, key.id, key.attempt + 1, _delay(report))
@@ -103,18 +89,11 @@ _ENDINGS: Mapping[str, Outcome] = {
 }
 
 
-def _cut_off(
-    connection: sa.Connection, recorded: OperationFacts, step: Mapping[str, Any], error: str
-) -> Outcome:
-    asked = sa.select(operations.c.cancel_requested_at).where(operations.c.id == recorded.id)
-    is_asked = connection.execute(asked).scalar_one_or_none() is not None
-    ending = lost(recorded.losses, error, STEP, bool(step.get("repeatable")), is_asked)
-    return lost_task(ending, recorded)
-
-
-def _ending(recorded: OperationFacts, report: Mapping[str, Any]) -> Outcome:
-    error = str(report.get("error"))
+def _ending(recorded: OperationFacts, report: Mapping[str, Any], *, may_repeat: bool) -> Outcome:
+    error, is_asked = str(report.get("error")), recorded.cancel_requested_at is not None
     match report["outcome"]:
+        case "cut off":
+            return lost_task(lost(recorded.losses, error, STEP, may_repeat, is_asked), recorded)
         case "failed":
             return failed(recorded, error, permanent=False)
         case "retry":

@@ -9,14 +9,18 @@ from typing import Any
 import sqlalchemy as sa
 from pydantic import Field
 
-from models.errors import LeaseLost
-from models.job import JOB
-from models.operation import OperationState
+from minutebook.lease import CANCELLED
+from models.errors import LeaseLost, NotFound
+from models.job import JOB, id_of
+from models.operation import AttemptKey, OperationState
+from models.sql import read_clock
 from models.store.operations import external_worker, heartbeat, jobs, put_back
 from models.store.operations.end import EndResult, Outcome, end
 from models.store.operations.external_worker import key_of
-from models.store.operations.jobs import Held
 from models.store.operations.put_back import CUT_OFF
+from models.store.operations.start_checks import OperationFacts
+from models.store.operations.take import recorded_of
+from models.store.scope import Scope
 from models.values import format_instant
 from runtime.database import reading
 from runtime.logs.events import EventLog
@@ -25,6 +29,37 @@ from views.jobs.taking import JobToDo, send
 from views.view import Seconds, View
 
 logger = EventLog("minutebook.jobs")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A job that a worker holds; its spans go by the database's clock."""
+
+    key: AttemptKey
+    facts: OperationFacts
+    now: datetime
+
+    @property
+    def step(self) -> dict[str, Any]:
+        """The one step of its operation."""
+        return dict(self.facts.steps[0]) if self.facts.steps else {"name": JOB}
+
+    @property
+    def ran_s(self) -> float:
+        """For how long it has run."""
+        return max(0.0, (self.now - (self.facts.started_at or self.now)).total_seconds())
+
+    @property
+    def cancelled_s(self) -> float | None:
+        """For how long a cancel has been requested, None if it has not."""
+        asked_at = self.facts.cancel_requested_at
+        return None if asked_at is None else (self.now - asked_at).total_seconds()
+
+    @property
+    def asked(self) -> str | None:
+        """What its worker was asked to do: to stop, or nothing."""
+        return None if self.facts.cancel_requested_at is None else CANCELLED
+
 
 Decide = Callable[[Held], Outcome]
 
@@ -72,12 +107,11 @@ def keep(
     settings = installation.settings.worker
     with installation.engine.begin() as connection:
         held = _held(connection, installation, job_id, lease)
-        limits = settings.limits(held.plan.time_limit)
+        limits = settings.limits(held.facts.plan.time_limit)
         why = limits.why_stop(held.ran_s, held.asked)
         left_s = limits.left_s(held.ran_s, held.cancelled_s)
         if why is None or left_s:
-            changed = held.step if held.is_heard_again else None
-            external_worker.beat(connection, held.key, progress, changed)
+            external_worker.beat(connection, held.key, progress)
             return JobStanding(stop=why, time_left_s=round(left_s, 3))
         ended = _finish(connection, installation, held, CUT_OFF[why], is_its_own=False)
     send(installation, ended)
@@ -99,7 +133,7 @@ def complete(
         return
     held, _ = done
     with reading(installation.engine) as connection:
-        next_at = jobs.next_run(connection, held.action_uid)
+        next_at = jobs.next_run(connection, held.facts.action_uid)
     figures = _figures(held, times) | {"next_run_at": _written(next_at)}
     log_event(logging.INFO, "job_complete", {"job_id": job_id, **figures})
 
@@ -116,11 +150,11 @@ def fail(
     """End a job as failed; its policy decides on a retry. Raises NotFound and LeaseLost."""
 
     def failed(held: Held) -> Outcome:
-        limits = installation.settings.worker.limits(held.plan.time_limit)
+        limits = installation.settings.worker.limits(held.facts.plan.time_limit)
         why = limits.why_stop(held.ran_s, held.asked)
         if why is not None:
             return replace(CUT_OFF[why], error=error)
-        return put_back.failed(held, error, permanent=permanent)
+        return put_back.failed(held.facts, error, permanent=permanent)
 
     done = _end(installation, job_id, lease, failed)
     if done is None:
@@ -129,7 +163,7 @@ def fail(
     is_retried = ended.state is OperationState.PENDING
     with reading(installation.engine) as connection:
         retry_at = jobs.next_try(connection, held.key.id) if is_retried else None
-        next_at = jobs.next_run(connection, held.action_uid)
+        next_at = jobs.next_run(connection, held.facts.action_uid)
     after = {"will_retry_at": _written(retry_at), "next_run_at": _written(next_at)}
     figures = {"error": error, **_figures(held, times), **after}
     log_event(logging.WARNING, "job_error", {"job_id": job_id, **figures})
@@ -177,15 +211,29 @@ def _finish(
 def _held(
     connection: sa.Connection, installation: Installation, job_id: str, lease: str | None
 ) -> Held:
-    longest = installation.settings.worker.lease
+    """Return a job that a worker holds; raises NotFound, or LeaseLost if it is no longer held."""
     scope = installation.scope
     key = jobs.first_attempt(connection, job_id, scope) if lease is None else key_of(lease)
-    return jobs.held(connection, key, job_id, scope, longest)
+    facts = recorded_of(connection, key.id, key.attempt)
+    job = None if facts is None else facts.plan.job
+    if facts is None or job is None or id_of(job.url) != job_id or not _may_see(scope, facts):
+        raise NotFound(f"no job {job_id} was handed out under that lease")
+    if not facts.is_running:
+        text = f"{key.words} has moved meanwhile; it is {facts.state} now, and nothing was changed"
+        raise LeaseLost(text)
+    if not facts.is_held_by(key.secret):
+        raise NotFound(f"no job {job_id} was handed out under that lease")
+    return Held(key, facts, read_clock(connection))
+
+
+def _may_see(scope: Scope, facts: OperationFacts) -> bool:
+    return scope.small_app_id in {None, facts.small_app_id}
 
 
 def _figures(held: Held, times: Times) -> dict[str, object]:
     """Return the figures of a job that ended: as its worker measured them, else as recorded."""
-    ran_s, waited_s = held.ran_s, held.waited_s
+    ran_s = held.ran_s
+    waited_s = ((held.facts.started_at or held.now) - held.facts.recorded_at).total_seconds()
     if times.picked_up_at is not None:
         ran_s = max(0.0, (held.now - times.picked_up_at).total_seconds())
         if times.scheduled_at is not None:

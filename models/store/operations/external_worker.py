@@ -69,18 +69,12 @@ def take(
     return claim(connection, wanted, claimant, alerts=alerts)
 
 
-def beat(
-    connection: sa.Connection,
-    key: AttemptKey,
-    progress: Mapping[str, Any],
-    step: Step | None = None,
-) -> bool:
-    """Renew the lease of an attempt, and write progress, and a step that has changed.
+def beat(connection: sa.Connection, key: AttemptKey, progress: Mapping[str, Any]) -> bool:
+    """Renew the lease of an attempt, and write progress; return whether a cancel was requested.
 
-    Returns whether a cancel was requested. Raises LeaseLost.
+    Raises LeaseLost.
     """
-    columns = progress_columns(progress) | ({} if step is None else {"steps": [step]})
-    return heartbeat.beat(connection, key, ProgressUpdate(columns))
+    return heartbeat.beat(connection, key, ProgressUpdate(progress_columns(progress)))
 
 
 def finish(

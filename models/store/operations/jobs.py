@@ -4,26 +4,22 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from hmac import compare_digest
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from minutebook.lease import CANCELLED
-from models.action.plan import Plan
-from models.errors import LeaseLost, NotFound, Refused
-from models.job import JOB, Job, id_of
+from models.errors import NotFound, Refused
+from models.job import JOB
 from models.operation import AttemptKey, OperationState
 from models.sql import database_now, dicts, in_literals, in_unindexed
-from models.store.conditions import IS_RUNNING, ITS_REVISION
+from models.store.conditions import IS_RUNNING
 from models.store.operations.start_checks import OperationFacts
 from models.store.pauses import is_paused
 from models.store.scope import Scope
 from models.store.tenants.closing import closing_rows, next_open
-from models.tables import JOB_TO_TAKE, action_cursor, actions, operations, revisions, small_apps
+from models.tables import JOB_TO_TAKE, action_cursor, actions, operations, small_apps
 
-NOTHING, SECOND = timedelta(0), timedelta(seconds=1)
 # A small app, None for any, and a queue.
 Lane = tuple[int | None, str]
 
@@ -35,33 +31,6 @@ class Offer:
     id: UUID
     attempt: int
     recorded_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A job that a worker holds, and by whose clock its spans are measured."""
-
-    key: AttemptKey
-    action_uid: UUID
-    plan: Plan
-    job: Job
-    failures: int
-    losses: int
-    # By the database's clock.
-    now: datetime
-    # With its `unheard_s`: seconds between beats that were further apart than a lease.
-    step: dict[str, Any]
-    # Without those seconds: the clock jumped, or the database was unavailable.
-    ran_s: float
-    is_heard_again: bool
-    waited_s: float
-    # For how long a cancel has been requested, None if it has not.
-    cancelled_s: float | None
-
-    @property
-    def asked(self) -> str | None:
-        """What its worker was asked to do: to stop, or nothing."""
-        return None if self.cancelled_s is None else CANCELLED
 
 
 def offers(
@@ -120,28 +89,6 @@ _OFFERS = (
 )
 
 
-_HELD = (
-    sa.select(
-        operations.c.id,
-        operations.c.attempt,
-        operations.c.secret,
-        operations.c.state,
-        operations.c.action_uid,
-        operations.c.failures,
-        operations.c.losses,
-        operations.c.steps,
-        operations.c.recorded_at,
-        operations.c.started_at,
-        operations.c.heartbeat_at,
-        operations.c.cancel_requested_at,
-        database_now().label("now"),
-        revisions.c.plan,
-    )
-    .join(revisions, ITS_REVISION)
-    .where(operations.c.task == JOB)
-)
-
-
 def spare_until_first_beat(
     connection: sa.Connection, started: Iterable[OperationFacts], lease: timedelta
 ) -> None:
@@ -171,59 +118,6 @@ def first_attempt(connection: sa.Connection, job_id: str, scope: Scope) -> Attem
     if len(rows) > 1 or rows[0].attempt > 1:
         raise Refused(f"job {job_id} was handed out more than once; send its `lease`")
     return AttemptKey(*rows[0])
-
-
-def held(
-    connection: sa.Connection, lease: AttemptKey, job_id: str, scope: Scope, longest: timedelta
-) -> Held:
-    """Return a job that a worker holds; raises NotFound, or LeaseLost if it is no longer held.
-
-    `longest` is the time without a beat after which another worker gets the job.
-    """
-    its = (operations.c.id == lease.id, scope.has(operations.c.small_app_id))
-    row = connection.execute(_HELD.where(*its)).one_or_none()
-    job = row.plan.job if row is not None and isinstance(row.plan, Plan) else None
-    if row is None or job is None or id_of(job.url) != job_id:
-        raise NotFound(f"no job {job_id} was handed out under that lease")
-    if row.attempt != lease.attempt or row.state != OperationState.RUNNING:
-        text = f"{lease.words} has moved meanwhile; it is {row.state} now, and nothing was changed"
-        raise LeaseLost(text)
-    if not compare_digest((row.secret or "").encode(), lease.secret.encode()):
-        raise NotFound(f"no job {job_id} was handed out under that lease")
-    asked_at: datetime | None = row.cancel_requested_at
-    step = dict(row.steps[0]) if row.steps else {"name": JOB}
-    unheard = _unheard(step)
-    silent = NOTHING if row.heartbeat_at is None else row.now - row.heartbeat_at
-    has_beaten = row.heartbeat_at != row.started_at
-    spared = longest if has_beaten else max(longest, row.plan.time_limit)
-    is_heard_again = not NOTHING <= silent <= spared
-    if is_heard_again:
-        unheard += silent
-        step["unheard_s"] = unheard / SECOND
-    return Held(
-        lease,
-        row.action_uid,
-        row.plan,
-        job,
-        row.failures,
-        row.losses,
-        row.now,
-        step,
-        max(0.0, (row.now - row.started_at - unheard) / SECOND),
-        is_heard_again,
-        (row.started_at - row.recorded_at) / SECOND,
-        None if asked_at is None else (row.now - asked_at) / SECOND,
-    )
-
-
-def _unheard(step: Mapping[str, Any]) -> timedelta:
-    stored = step.get("unheard_s")
-    if not isinstance(stored, int | float):
-        return NOTHING
-    try:
-        return timedelta(seconds=stored)
-    except (OverflowError, ValueError):
-        return NOTHING
 
 
 def next_run(connection: sa.Connection, action_uid: UUID) -> datetime | None:

@@ -14,7 +14,7 @@ from models.action.plan import Plan
 from models.errors import LeaseLost
 from models.events import LAST_SEEN
 from models.notices import Moment
-from models.operation import REQUESTED, TICKED, Cause, OperationState
+from models.operation import REQUESTED, TICKED, UNSTARTED, Cause, OperationState
 from models.sql import database_now, read_clock
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED, LIES_AHEAD
 from models.store.operations import OVERLAP, is_requested, put_back, refusals
@@ -92,10 +92,12 @@ class OperationFacts:
     steps: list[dict[str, Any]] | None
     # What its worker brought with its claim; None before.
     secret: str | None
-    # Whether a worker runs this attempt.
-    is_running: bool
-    # Whether this attempt has not started.
-    is_unstarted: bool
+    # The attempt that it is in, and its state.
+    last_attempt: int
+    state: OperationState
+    recorded_at: datetime
+    started_at: datetime | None
+    cancel_requested_at: datetime | None
     # Why its action lets nothing start: paused or deleted; None if it does.
     unwanted: str | None
     # The operation that runs under the same overlap key.
@@ -106,6 +108,16 @@ class OperationFacts:
     plan: Plan
     # Why the plan is unreadable; `plan` is then empty.
     broken: str | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a worker runs this attempt."""
+        return self.attempt == self.last_attempt and self.state == OperationState.RUNNING
+
+    @property
+    def is_unstarted(self) -> bool:
+        """Whether this attempt has not started."""
+        return self.attempt == self.last_attempt and self.state in UNSTARTED
 
     def is_held_by(self, secret: str) -> bool:
         """Return whether the worker that brought this secret runs this attempt."""

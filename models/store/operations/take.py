@@ -23,7 +23,7 @@ from models.store.operations.start_checks import (
     OperationFacts,
     check_start,
 )
-from models.store.operations.transitions import RUNNING, move
+from models.store.operations.transitions import move
 from models.store.pauses import is_paused
 from models.tables import actions, operations, revisions, small_apps
 from models.worker_kinds import WorkerKind
@@ -147,7 +147,6 @@ _UNWANTED = sa.case(
 
 
 def _recorded(attempt: sa.ColumnElement[int]) -> sa.Select[Any]:
-    is_in_attempt = operations.c.attempt == attempt
     running = (
         sa.select(_other.c.id)
         .where(_other.c.overlap_key == operations.c.overlap_key)
@@ -176,8 +175,11 @@ def _recorded(attempt: sa.ColumnElement[int]) -> sa.Select[Any]:
         operations.c.error.label("last_error"),
         operations.c.steps,
         operations.c.secret,
-        (is_in_attempt & in_unindexed(operations.c.state, RUNNING)).label("is_running"),
-        (is_in_attempt & in_unindexed(operations.c.state, UNSTARTED)).label("is_unstarted"),
+        operations.c.attempt.label("last_attempt"),
+        operations.c.state,
+        operations.c.recorded_at,
+        operations.c.started_at,
+        operations.c.cancel_requested_at,
         _UNWANTED,
         running.label("running"),
         is_paused(operations.c).label("is_paused"),

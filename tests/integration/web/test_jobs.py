@@ -403,29 +403,6 @@ def test_an_error_after_the_time_limit_is_not_retried(desk: Web) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("jump", [timedelta(hours=1), timedelta(hours=-1)])
-def test_a_jump_of_the_clock_takes_nothing_from_a_job_s_time_limit(
-    desk: Web, jump: timedelta
-) -> None:
-    id = make_due(desk.engine, make_job(desk.engine))
-    client = desk.client(Role.WORKER)
-    lease = next_job(client)["lease"]
-    # It ran for 100 s of its 150 s, beat 10 s ago, and then the clock jumped.
-    began, beat_at = database_now(-100.0 - jump.total_seconds()), -10.0 - jump.total_seconds()
-    update_operation(desk.engine, id, started_at=began, heartbeat_at=database_now(beat_at))
-
-    beats = [report(client, "beat", lease).json() for _ in range(2)]
-    progress = report(client, "progress", lease, done=1, total=4)
-    done = report(client, "complete", lease)
-
-    # Of the 10 s nobody knows how much was the jump's.
-    assert [one["stop"] for one in beats] == [None, None]
-    assert all(60 <= one["time_left_s"] <= 75 for one in beats)
-    assert (progress.status_code, done.status_code) == (200, 204)
-    row = row_of(desk.engine, id)
-    assert (row["state"], row["processed"]) == ("success", 1)
-
-
 @pytest.mark.parametrize(
     ("column", "state"), [("started_at", "failed"), ("cancel_requested_at", "cancelled")]
 )
