@@ -1,7 +1,6 @@
-"""Prune old rows; each function deletes one batch and returns its size."""
+"""Prune old rows, a batch at a time."""
 
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
@@ -31,6 +30,8 @@ from models.tables import (
 )
 
 HOUR_S = 3_600
+# Tick reports, and workers that are gone.
+TICKS_KEPT_FOR = timedelta(days=7)
 
 
 def prune_operations(
@@ -111,34 +112,26 @@ def prune_events(connection: sa.Connection, small_app_id: int, age: timedelta, l
     Those are of the small app's actions, paused ones included. If a plan is broken, all events
     stay.
     """
-    kept_for = _kept_for(connection, small_app_id, age)
-    if kept_for is None:
+    kept_from = _kept_from(connection, small_app_id, age)
+    if kept_from is None:
         return 0
-    key = sa.tuple_(events.c.event, events.c.id)
-    of_app = events.c.small_app_id == small_app_id
-    old = sa.select(events.c.event, events.c.id).where(
-        of_app, events.c.occurred_at < database_now(-kept_for)
-    )
-    return connection.execute(sa.delete(events).where(of_app, key.in_(old.limit(limit)))).rowcount
+    of_app, is_old = events.c.small_app_id == small_app_id, events.c.occurred_at < kept_from
+    return delete((events, of_app, is_old), connection, limit)
 
 
 def prune_ends(connection: sa.Connection, small_app_id: int, age: timedelta, limit: int) -> int:
     """Delete ends of operations that raised events, as `prune_events` deletes custom events."""
-    kept_for = _kept_for(connection, small_app_id, age)
-    if kept_for is None:
+    kept_from = _kept_from(connection, small_app_id, age)
+    if kept_from is None:
         return 0
-    its = action_ends.c
-    old = (
-        sa.select(its.action_uid, its.operation_id, its.state)
-        .where(its.small_app_id == small_app_id, its.ended_at < database_now(-kept_for))
-        .limit(limit)
-    )
-    key = sa.tuple_(its.action_uid, its.operation_id, its.state)
-    return connection.execute(sa.delete(action_ends).where(key.in_(old))).rowcount
+    of_app, is_old = action_ends.c.small_app_id == small_app_id, action_ends.c.ended_at < kept_from
+    return delete((action_ends, of_app, is_old), connection, limit)
 
 
-def _kept_for(connection: sa.Connection, small_app_id: int, age: timedelta) -> timedelta | None:
-    """Return how long the events of a small app are kept; None for ever."""
+def _kept_from(
+    connection: sa.Connection, small_app_id: int, age: timedelta
+) -> sa.ColumnElement[datetime] | None:
+    """Return the instant from which on events of a small app are kept; None for all."""
     plans = sa.select(actions.c.plan).where(
         actions.c.small_app_id == small_app_id, actions.c.event.is_not(None)
     )
@@ -150,7 +143,8 @@ def _kept_for(connection: sa.Connection, small_app_id: int, age: timedelta) -> t
         waits.append(_longest_wait(plan))
     if waits and behind_s is None:
         return None
-    return age + max(waits, default=timedelta(0)) + timedelta(seconds=behind_s or 0)
+    longest = max(waits, default=timedelta(0)) + timedelta(seconds=behind_s or 0)
+    return database_now(-age - longest)
 
 
 def _longest_wait(plan: Plan) -> timedelta:
@@ -159,87 +153,56 @@ def _longest_wait(plan: Plan) -> timedelta:
     return plan.on_event.lag + plan.look_back_of(plan.on_event) + timedelta(days=1)
 
 
-def prune_missed_spans(
-    connection: sa.Connection, small_app_id: int, age: timedelta, limit: int
-) -> int:
-    """Delete missed spans that were recorded more than `age` ago."""
-    old = (
-        sa.select(missed_spans.c.id)
-        .join(actions, actions.c.uid == missed_spans.c.action_uid)
-        .where(
-            actions.c.small_app_id == small_app_id,
-            missed_spans.c.recorded_at < database_now(-age),
-        )
-        .limit(limit)
-    )
-    return _delete(connection, old)
+# The table of what goes, and which rows of it.
+Rule = tuple[sa.Table, *tuple[sa.ColumnElement[bool], ...]]
 
 
-def prune_backfills(
-    connection: sa.Connection, small_app_id: int, age: timedelta, limit: int
-) -> int:
-    """Delete backfills that ended more than `age` ago."""
-    # A row that has not ended has no finished_at.
-    its = (backfills.c.small_app_id == small_app_id, backfills.c.finished_at < database_now(-age))
-    return _delete(connection, sa.select(backfills.c.id).where(*its).limit(limit))
+def rules_of_app(small_app_id: int, age: timedelta) -> dict[str, Rule]:
+    """Return what of a small app, and of no small app, goes once it is older than `age`.
 
-
-def prune_notices(connection: sa.Connection, small_app_id: int, age: timedelta, limit: int) -> int:
-    """Delete notices of a small app, and of no small app, that ended more than `age` ago."""
-    of_nobody = notices.c.small_app_id.is_(None)
-    its = (notices.c.small_app_id == small_app_id) | of_nobody
-    old = sa.select(notices.c.id).where(its, notices.c.finished_at < database_now(-age))
-    return _delete(connection, old.limit(limit))
-
-
-def prune_findings(connection: sa.Connection, age: timedelta, limit: int) -> int:
-    """Delete findings of the whole installation that ended more than `age` ago."""
-    old = sa.select(findings.c.id).where(findings.c.ended_at < database_now(-age)).limit(limit)
-    return _delete(connection, old)
-
-
-def prune_ticks(connection: sa.Connection, age: timedelta, limit: int) -> int:
-    """Delete tick reports older than `age`, of the whole installation."""
-    old = sa.select(ticks.c.id).where(ticks.c.finished_at < database_now(-age)).limit(limit)
-    return _delete(connection, old)
-
-
-def prune_pauses(connection: sa.Connection, age: timedelta, limit: int) -> int:
-    """Delete pauses of the whole installation that ended more than `age` ago."""
-    old = sa.select(pauses.c.id).where(database_now(-age) > ENDS_AT).limit(limit)
-    return _delete(connection, old)
-
-
-def prune_workers(connection: sa.Connection, age: timedelta, limit: int) -> int:
-    """Delete workers of the whole installation last seen more than `age` ago."""
-    gone = sa.select(workers.c.name).where(workers.c.seen_at < database_now(-age)).limit(limit)
-    return _delete(connection, gone)
-
-
-def prune_memories(connection: sa.Connection, small_app_id: int, age: timedelta, limit: int) -> int:
-    """Delete the state of actions deleted more than `age` ago without open operations."""
-    its_action = actions.c.uid == action_state.c.action_uid
-    is_not_over = sa.exists().where(
+    The memories of deleted actions stay until their operations ended.
+    """
+    before, its_own = database_now(-age), actions.c.small_app_id == small_app_id
+    is_open = sa.exists().where(
         operations.c.action_uid == actions.c.uid, operations.c.state.not_in(ENDED)
     )
-    key = (action_state.c.action_uid, action_state.c.subject)
-    old = (
-        sa.select(*key)
-        .join(actions, its_action)
-        .where(
-            actions.c.small_app_id == small_app_id,
-            actions.c.deleted_at < database_now(-age),
-            sa.not_(is_not_over),
-        )
-        .limit(limit)
-    )
-    return connection.execute(sa.delete(action_state).where(sa.tuple_(*key).in_(old))).rowcount
+    was_deleted = sa.and_(its_own, actions.c.deleted_at < before, sa.not_(is_open))
+    of_app_or_none = (notices.c.small_app_id == small_app_id) | notices.c.small_app_id.is_(None)
+    return {
+        "missed_spans": (
+            missed_spans,
+            missed_spans.c.recorded_at < before,
+            sa.exists().where(actions.c.uid == missed_spans.c.action_uid, its_own),
+        ),
+        # A row that has not ended has no finished_at.
+        "backfills": (
+            backfills,
+            backfills.c.finished_at < before,
+            backfills.c.small_app_id == small_app_id,
+        ),
+        "notices": (notices, notices.c.finished_at < before, of_app_or_none),
+        "memories": (
+            action_state,
+            sa.exists().where(actions.c.uid == action_state.c.action_uid, was_deleted),
+        ),
+    }
 
 
-def _delete(connection: sa.Connection, chosen: sa.Select[Any]) -> int:
-    """Delete the rows of these keys; return how many."""
-    (key,) = chosen.selected_columns
-    keys = connection.execute(chosen).scalars().all()
-    if keys:
-        connection.execute(sa.delete(key.table).where(key.in_(keys)))
-    return len(keys)
+def rules_of_installation(age: timedelta) -> dict[str, Rule]:
+    """Return what of the whole installation goes once it is older than `age`, or than a week."""
+    before, week_ago = database_now(-age), database_now(-TICKS_KEPT_FOR)
+    return {
+        "findings": (findings, findings.c.ended_at < before),
+        "ticks": (ticks, ticks.c.finished_at < week_ago),
+        "pauses": (pauses, before > ENDS_AT),
+        "workers": (workers, workers.c.seen_at < week_ago),
+    }
+
+
+def delete(rule: Rule, connection: sa.Connection, limit: int) -> int:
+    """Delete up to `limit` rows by a rule; return how many."""
+    table, *where = rule
+    old = sa.select(*table.primary_key).where(*where).limit(limit)
+    key = sa.tuple_(*table.primary_key)
+    # With the conditions once more, SQLite finds a small app's rows by the index of its id.
+    return connection.execute(sa.delete(table).where(*where, key.in_(old))).rowcount

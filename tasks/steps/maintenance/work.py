@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,8 +18,6 @@ from runtime.plug_ins import added
 from tasks.step_context import WorkContext
 
 BATCH = 500
-# Tick reports, workers that are gone, and keys of many changes at once.
-TICKS_KEPT_FOR = timedelta(days=7)
 # Prunes at most so many rows; returns how many.
 Batch = Callable[[sa.Connection, int], int]
 
@@ -80,25 +78,18 @@ def _of_installation(context: WorkContext) -> dict[str, Batch]:
     """Return what the maintenance of `default` alone prunes."""
     if context.small_app.name != DEFAULT_APP:
         return {}
-    kept_for = context.settings.retention.kept_for
-    return {
-        "findings": lambda c, most: retention.prune_findings(c, kept_for, most),
-        "ticks": lambda c, most: retention.prune_ticks(c, TICKS_KEPT_FOR, most),
-        "pauses": lambda c, most: retention.prune_pauses(c, kept_for, most),
-        "workers": lambda c, most: retention.prune_workers(c, TICKS_KEPT_FOR, most),
-    }
+    rules = retention.rules_of_installation(context.settings.retention.kept_for)
+    return {name: partial(retention.delete, rule) for name, rule in rules.items()}
 
 
 def _history(context: WorkContext, app: int) -> dict[str, Batch]:
     age = context.settings.retention.kept_for
+    rules = retention.rules_of_app(app, age)
     return {
         "operations": lambda c, most: retention.prune_operations(c, app, age, most),
         "events": lambda c, most: retention.prune_events(c, app, age, most),
         "ends": lambda c, most: retention.prune_ends(c, app, age, most),
-        "missed_spans": lambda c, most: retention.prune_missed_spans(c, app, age, most),
-        "backfills": lambda c, most: retention.prune_backfills(c, app, age, most),
-        "notices": lambda c, most: retention.prune_notices(c, app, age, most),
-        "memories": lambda c, most: retention.prune_memories(c, app, age, most),
+        **{name: partial(retention.delete, rule) for name, rule in rules.items()},
     }
 
 

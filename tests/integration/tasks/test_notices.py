@@ -137,7 +137,8 @@ def test_old_notices_go_those_that_are_owed_stay(crew: Crew) -> None:
         is_success = notices.c.target["kind"].as_string() == "webhook"
         done = sa.update(notices).where(is_success)
         connection.execute(done.values(state="done", finished_at=NOON - timedelta(days=4000)))
-        went = retention.prune_notices(connection, 1, timedelta(days=90), 10)
+        rule = retention.rules_of_app(1, timedelta(days=90))["notices"]
+        went = retention.delete(rule, connection, 10)
 
     assert (went, crew.owed()) == (1, [("failure", "ann@example.com")])
 
