@@ -67,8 +67,6 @@ class Cause(StrEnum):
 REQUESTED = frozenset({Cause.RETRY, Cause.BACKFILL})
 # States that did not go well; the condition of the index operations_troubled.
 TROUBLED = frozenset({OperationState.FAILED, OperationState.PARTIAL, OperationState.MISSED})
-# States of what was due and did not run; the condition of the index operations_unrun.
-UNRUN = frozenset({OperationState.DROPPED, OperationState.MISSED, OperationState.SKIPPED})
 # Recorded by a tick.
 TICKED = frozenset({Cause.SCHEDULE, Cause.EVENT})
 

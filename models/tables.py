@@ -252,8 +252,6 @@ _RUNNING = "state = 'running'"
 _BEATING = f"{_RUNNING} AND heartbeat_at IS NOT NULL"
 # With the second half only what names an instant reads it.
 _TROUBLED = "state IN ('failed', 'missed', 'partial') AND finished_at IS NOT NULL"
-# Operations that were due and never ran.
-_UNRUN = "state IN ('dropped', 'missed', 'skipped')"
 
 LONG_AGO = "1970-01-01 00:00:00.000000"
 
@@ -333,7 +331,6 @@ operations = sa.Table(
     sa.Index("operations_recent", "small_app_id", "recorded_at"),
     _partial("operations_finished", "finished_at", where="finished_at IS NOT NULL"),
     _partial("operations_troubled", "finished_at", where=_TROUBLED),
-    _partial("operations_unrun", "action_uid", where=_UNRUN),
 )
 
 operation_logs = sa.Table(

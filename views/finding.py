@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +14,6 @@ from models.errors import Hint, NotFound, Refused
 from models.problems import MOST_COMPARED, listed, nearest
 from models.sql import read_clock
 from models.store import actions, operations, tenants
-from models.store.actions import OVERDUE
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.store.tenants import app_overview
 from models.store.tenants.closing import closing_rows
@@ -74,7 +73,6 @@ def find(
     connection: sa.Connection,
     installation: Installation,
     name: str,
-    overdue: timedelta = OVERDUE,
     *,
     include_deleted: bool = False,
 ) -> dict[str, Any]:
@@ -86,7 +84,7 @@ def find(
     """
     app = installation.small_app
     try:
-        asked = (app.id, name, installation.scope, overdue)
+        asked = (app.id, name, installation.scope)
         found = actions.find(connection, *asked, include_deleted=include_deleted)
         return closing_rows(connection, [found])[0]
     except NotFound as error:

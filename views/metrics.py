@@ -19,7 +19,6 @@ from views.verdict import Seen, look
 OTHER = "(other)"
 MOST_APPS = 200
 MOST_LABELS = 100
-MOST_DUE = 10_000
 TIMEOUT_S = 10
 # What ended is counted once it is older than any transaction that could still hide another end: the
 # database ends transactions that idle for this long.
@@ -50,13 +49,10 @@ GAUGES = (
     Gauge("operations", ("app", "queue", "state"), "Operations that wait or run now."),
     Gauge("oldest_waiting_age_seconds", ("queue",), "Age of the oldest unstarted operation."),
     Gauge("findings", ("kind", "severity"), "What the verdict found: `minutebook status`."),
-    Gauge("operations_overdue", _APP, "Unstarted after SCHED_ALERT_OVERDUE_MINUTES."),
     Gauge("leases_expired", (), "Running operations whose worker is silent."),
     Gauge("actions", ("app", "state"), "Actions: active, paused or quarantined."),
-    Gauge("actions_due", (), "Actions that the next tick decides; at most 10,000."),
     Gauge("alerts_open", ("app", "reason"), "Actions with an open alert: failing or overdue."),
     Gauge("notices_owed", _APP, "Hooks and alerts that are not delivered yet."),
-    Gauge("backfills_active", (), "Backfills in progress."),
     Gauge("data_refresh_age_seconds", _APP, "Age of the app's oldest refreshed domain."),
     Gauge("data_publish_age_seconds", _APP, "Age of the app's oldest published domain."),
     Gauge("database_size_bytes", (), "Size of the database on disk."),
@@ -94,7 +90,7 @@ def quick_samples(installation: Installation) -> Samples:
     with _bounded(installation) as (connection, now, apps):
         _add_seen(found, look(connection, settings))
         _add_operations(connection, found, apps, now)
-        queries = measures.quick(settings.alert.overdue, settings.worker.lease, MOST_DUE)
+        queries = measures.quick(settings.worker.lease)
         _add_all(connection, found, queries, apps, now)
     return found
 

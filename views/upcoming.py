@@ -109,7 +109,7 @@ class Action(ActionRow, Upcoming):
 def show(installation: Installation, name: str) -> Action:
     """Return an action of the small app with its rule, its last operations and backfills."""
     with reading(installation.engine) as connection:
-        row = find(connection, installation, name, installation.settings.alert.overdue)
+        row = find(connection, installation, name)
         return shown_in(connection, installation, row, read_clock(connection))
 
 

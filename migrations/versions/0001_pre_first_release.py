@@ -388,7 +388,6 @@ sa.Table(
         "finished_at",
         where="state IN ('failed', 'missed', 'partial') AND finished_at IS NOT NULL",
     ),
-    _partial("operations_unrun", "action_uid", where="state IN ('dropped', 'missed', 'skipped')"),
 )
 
 sa.Table(

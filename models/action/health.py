@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from models.notices import FindingKind
-from models.operation import UNRUN, OperationState
+from models.operation import OperationState
 from models.values import format_instant
 
 NOTHING_TO_COME = "no occurrence is to come; give it another date or rule"
@@ -52,8 +52,8 @@ def health_of(known: Mapping[str, Any], alert_after: int) -> Health:
     """Return the health of an action.
 
     `known` has active, quarantined, updated_at, last_state, last_run_at, last_success_at,
-    failures_in_row, bad_runs_in_a_row, overdue_since (an instant: the oldest occurrence that did
-    not start in time), overdue_text (what was found of it), missed_at (its last occurrence, if it
+    failures_in_row, bad_runs_in_a_row, overdue_since (the oldest occurrence that waits, once a tick
+    found it overdue), overdue_text (what was found of it), missed_at (its last occurrence, if it
     was missed), trouble_reason (why that one did not go well). For one that never ran:
     first_run (the state of its newest operation, or `retry` after a failed attempt) and is_over
     (whether it will not be due again). A paused action is healthy: the pause is intended.
@@ -71,7 +71,7 @@ def health_of(known: Mapping[str, Any], alert_after: int) -> Health:
 
 
 RETRY = "retry"
-_FIRST_RUNS: Mapping[str | None, str] = {
+_FIRST_RUNS: Mapping[str, str] = {
     RETRY: "failed at its first attempt, and is tried again",
     OperationState.RUNNING.value: "runs for the first time",
     OperationState.PENDING.value: "is due for the first time",
@@ -86,8 +86,10 @@ _LAST_RUNS: Mapping[str, str] = {
 
 def _well(known: Mapping[str, Any]) -> str:
     last_state: str | None = known["last_state"]
+    if known["first_run"] is None and last_state is None:
+        return "has not been due yet"
     if last_state is None:
-        return _FIRST_RUNS.get(known["first_run"], "has not been due yet")
+        return _FIRST_RUNS.get(known["first_run"], "has not run yet")
     if last_state == OperationState.HANDED_OVER:
         return "is sent; no worker reports how it ends"
     if known["last_success_at"] is None:
@@ -122,9 +124,9 @@ def _trouble(known: Mapping[str, Any], alert_after: int) -> Health | None:
 def _never_ran(known: Mapping[str, Any]) -> Health | None:
     if known["first_run"] in _FIRST_RUNS:
         return None
-    if known["first_run"] in UNRUN:
+    if known["missed_at"] is not None:
         return Health(Trouble.NEVER_RAN, f"was due and never ran{_because(known)}")
-    if known["is_over"] and known["first_run"] is None:
+    if known["is_over"] and known["first_run"] != OperationState.CANCELLED:
         return Health(Trouble.NEVER_RAN, f"never ran, and {NOTHING_TO_COME}")
     return None
 

@@ -15,15 +15,12 @@ from models.operation import OUTCOMES
 from models.sql import database_now
 from models.store.actions.missed import TIMES
 from models.store.conditions import (
-    IS_ACTIVE_BACKFILL,
-    IS_EXPECTED,
     IS_OWED,
     IS_RUNNING,
     IS_UNSTARTED,
     NOT_DELETED,
 )
 from models.tables import (
-    action_cursor,
     actions,
     deliveries,
     domains,
@@ -118,18 +115,12 @@ def operations_now(connection: sa.Connection) -> Rows:
     return connection.execute(sa.union_all(*parts)).all()
 
 
-def quick(late: timedelta, lease: timedelta, most_due: int) -> dict[str, Query]:
+def quick(lease: timedelta) -> dict[str, Query]:
     """Return the query of each gauge that changes from second to second: labels, then the value."""
-    is_overdue = IS_EXPECTED & (operations.c.recorded_at < database_now(-late))
     is_silent = IS_RUNNING & (operations.c.heartbeat_at < database_now(-lease))
-    is_due = action_cursor.c.next_occurrence_at <= database_now()
-    due = sa.select(action_cursor.c.action_uid).where(is_due).limit(most_due).subquery()
     return {
-        "operations_overdue": _by_app(operations, is_overdue),
         "notices_owed": _by_app(notices, IS_OWED),
         "leases_expired": sa.select(_COUNT).where(is_silent),
-        "actions_due": sa.select(_COUNT).select_from(due),
-        "backfills_active": sa.select(_COUNT).where(IS_ACTIVE_BACKFILL),
     }
 
 

@@ -66,10 +66,9 @@ def list_documents(
     Raises Refused for a wrong cursor.
     """
     asked = Asked(scope_of(installation, all_apps=False), wanted, _place(cursor))
-    overdue = installation.settings.alert.overdue
     with reading(installation.engine) as connection:
-        fit = fitting(found_in.document_lengths(connection, asked, limit, overdue))
-        rows = found_in.page(connection, asked, fit + 1, overdue, has_documents=True)
+        fit = fitting(found_in.document_lengths(connection, asked, limit))
+        rows = found_in.page(connection, asked, fit + 1, has_documents=True)
     shown, following = first_of(rows, fit, _cursor_at)
     items = tuple(StoredAction.of(row, document=document_in(row["document"])) for row in shown)
     return Page[StoredAction](items=items, next=following)
@@ -99,9 +98,8 @@ def count(installation: Installation, wanted: ActionFilter, most: int) -> int | 
     """Return how many actions a search finds, up to `most`; None if their health decides."""
     if wanted.standing is Standing.TROUBLED:
         return None
-    overdue = installation.settings.alert.overdue
     with reading(installation.engine) as connection:
-        return found_in.count(connection, Asked(installation.scope, wanted), most, overdue)
+        return found_in.count(connection, Asked(installation.scope, wanted), most)
 
 
 def _schedule(row: Mapping[str, Any], zone: str) -> dict[str, Any]:
@@ -123,8 +121,7 @@ def _page(
     limit: int,
 ) -> tuple[list[tuple[ActionRow, dict[str, Any], str]], str | None]:
     """Return up to `limit` actions, their rows and apps' zones, and the cursor of the next page."""
-    alert = installation.settings.alert
-    rows = found_in.page(connection, asked, limit + 1, alert.overdue)
+    rows = found_in.page(connection, asked, limit + 1)
     shown, following = first_of(rows, limit, _cursor_at)
     shown = closing_rows(connection, shown)
     now = read_clock(connection)
@@ -132,7 +129,7 @@ def _page(
     found = []
     for row in shown:
         app = apps.get(row["small_app_id"])
-        one = row_of(row, now, alert.after, None if app is None else app.name)
+        one = row_of(row, now, installation.settings.alert.after, None if app is None else app.name)
         if asked.filter.standing is not Standing.TROUBLED or not one.is_healthy:
             found.append((one, row, "UTC" if app is None else app.zone))
     return found, following

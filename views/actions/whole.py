@@ -45,8 +45,7 @@ def whole_of(
     past and nothing to come.
     """
     with reading(installation.engine) as connection:
-        overdue = installation.settings.alert.overdue
-        row = find(connection, installation, name, overdue, include_deleted=True)
+        row = find(connection, installation, name, include_deleted=True)
         now = read_clock(connection)
         deleted_at: datetime | None = row["deleted_at"]
         shown = shown_in(connection, installation, row, now, count)

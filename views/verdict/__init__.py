@@ -121,7 +121,7 @@ def look(
         waiting=installation_facts.waiting(connection, scope, WAITS_AT_LEAST),
     )
     disk = disk_of(settings) if scope.small_app_id is None else None
-    rows = perhaps_unhealthy(connection, settings.alert.overdue, scope)
+    rows = perhaps_unhealthy(connection, scope)
     names = apps or ({one.id: one.name for one in tenants.listed(connection)} if rows else {})
     of_actions = (_of_action(row, settings.alert.after, names) for row in rows)
     found = [*findings_of(facts, settings, disk), *(one for one in of_actions if one is not None)]

@@ -22,7 +22,6 @@ from models.values import composed
 if TYPE_CHECKING:
     from models.action.plan import Plan, UnreadablePlan
 
-OVERDUE = timedelta(minutes=15)
 # The most seconds that the column of look-backs takes on PostgreSQL.
 LONGEST_S = 2**31 - 1
 SEE_ACTIONS = Hint("see `minutebook action list`", "look for it among the actions")
@@ -148,16 +147,14 @@ def find(
     small_app_id: int,
     name_or_uid: str,
     scope: Scope,
-    overdue: timedelta = OVERDUE,
     *,
     include_deleted: bool = False,
 ) -> dict[str, Any]:
     """Return the action of that name in the small app, or of that uid in the scope.
 
-    A deleted one is found by its uid alone, if at all. Raises NotFound. Operations recorded more
-    than `overdue` ago and not started are overdue.
+    A deleted one is found by its uid alone, if at all. Raises NotFound.
     """
-    query = listing(overdue)
+    query = listing()
     its_name = actions.c.name == composed(name_or_uid)
     by_name = (actions.c.small_app_id == small_app_id) & its_name & NOT_DELETED
     row = connection.execute(query.where(by_name)).mappings().one_or_none()
@@ -173,7 +170,7 @@ def find(
 def listed(connection: sa.Connection, small_app_id: int | None) -> list[dict[str, Any]]:
     """Return the actions of a small app, or of all, with their status, by name."""
     its_own = Scope(small_app_id).has(actions.c.small_app_id)
-    query = listing(OVERDUE).where(NOT_DELETED, its_own)
+    query = listing().where(NOT_DELETED, its_own)
     return dicts(connection, query.order_by(actions.c.name))
 
 

@@ -1,7 +1,6 @@
 """Find actions a page at a time, by words, owner, task and status."""
 
 from collections.abc import Sequence
-from datetime import timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -53,7 +52,6 @@ def page(
     connection: sa.Connection,
     asked: Asked,
     limit: int,
-    overdue: timedelta,
     *,
     has_documents: bool = False,
 ) -> list[dict[str, Any]]:
@@ -62,29 +60,27 @@ def page(
     They have their documents only if asked for.
     """
     # Only the status of those on the page is read.
-    uids = connection.execute(_chosen(asked, overdue).limit(limit)).scalars().all()
-    found = listing(overdue, has_documents=has_documents)
+    uids = connection.execute(_chosen(asked).limit(limit)).scalars().all()
+    found = listing(has_documents=has_documents)
     found = found.where(in_many(connection, actions.c.uid, uids))
     return dicts(connection, found.order_by(*_BY_NAME))
 
 
-def count(connection: sa.Connection, asked: Asked, most: int, overdue: timedelta) -> int:
+def count(connection: sa.Connection, asked: Asked, most: int) -> int:
     """Return how many actions match; counts up to `most`."""
-    every = _chosen(asked, overdue).limit(most)
+    every = _chosen(asked).limit(most)
     counted = sa.select(sa.func.count()).select_from(every.subquery())
     found: int = connection.execute(counted).scalar_one()
     return found
 
 
-def document_lengths(
-    connection: sa.Connection, asked: Asked, limit: int, overdue: timedelta
-) -> Sequence[int]:
+def document_lengths(connection: sa.Connection, asked: Asked, limit: int) -> Sequence[int]:
     """Return how many bytes the documents of those on a page have, in its order."""
-    lengths = _chosen(asked, overdue).with_only_columns(byte_length(connection, actions.c.document))
+    lengths = _chosen(asked).with_only_columns(byte_length(connection, actions.c.document))
     return connection.execute(lengths.limit(limit)).scalars().all()
 
 
-def _chosen(asked: Asked, overdue: timedelta) -> sa.Select[Any]:
+def _chosen(asked: Asked) -> sa.Select[Any]:
     wanted = asked.filter
     query = (
         sa.select(actions.c.uid)
@@ -97,7 +93,7 @@ def _chosen(asked: Asked, overdue: timedelta) -> sa.Select[Any]:
     if wanted.task is not None:
         query = query.where(sa.text(SENDS_TASK), _sends(wanted.task))
     if wanted.standing is not None:
-        query = query.where(_has(wanted.standing, overdue))
+        query = query.where(_has(wanted.standing))
     if asked.after is not None:
         query = query.where(follows(_BY_NAME, asked.after))
     return query.order_by(*_BY_NAME)
@@ -114,7 +110,7 @@ def _sends(task: str) -> sa.ColumnElement[bool]:
     return sa.type_coerce(actions.c.plan, sa.Text).contains(handed_over, autoescape=True)
 
 
-def _has(standing: Standing, overdue: timedelta) -> sa.ColumnElement[bool]:
+def _has(standing: Standing) -> sa.ColumnElement[bool]:
     quarantined = actions.c.quarantined.is_not(None)
     match standing:
         case Standing.ACTIVE:
@@ -124,4 +120,4 @@ def _has(standing: Standing, overdue: timedelta) -> sa.ColumnElement[bool]:
         case Standing.QUARANTINED:
             return quarantined
         case Standing.TROUBLED:
-            return may_be_unhealthy(overdue)
+            return may_be_unhealthy()

@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from datetime import timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 import sqlalchemy as sa
 
 from models.action.health import RETRY, Health, health_of
 from models.notices import FindingKind
-from models.operation import TROUBLED, UNRUN, UNSTARTED, OperationState
+from models.operation import TROUBLED, UNSTARTED, OperationState
 from models.sql import database_now, dicts, in_literals
 from models.store.conditions import IS_EXPECTED, NOT_DELETED, state_of
 from models.store.scope import WHOLE_INSTALLATION, Scope
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
 # How long a missed occurrence needs attention if the action does nothing meanwhile.
 MISSED_MATTERS = timedelta(days=7)
-# The smallest uid.
-NO_UID = UUID(int=0)
 
 
 _STORED = [one for one in actions.c if one is not actions.c.plan]
@@ -30,8 +27,6 @@ _OF_STATE = (
     *("last_state", "last_run_at", "last_success_at", "run_number"),
     *("failures_in_row", "bad_runs_in_a_row"),
 )
-# The condition of operations_unrun: it was due and never ran.
-_IS_UNRUN = in_literals(operations.c.state, UNRUN)
 _WHY = sa.func.coalesce(operations.c.error, operations.c.reason)
 _OVERDUE = sa.select(findings.c.action_uid).where(
     findings.c.ended_at.is_(None), findings.c.kind == FindingKind.OVERDUE
@@ -41,16 +36,15 @@ _IS_OVER = (action_cursor.c.next_occurrence_at.is_(None), actions.c.event.is_(No
 
 
 @lru_cache
-def listing(overdue: timedelta, *, has_documents: bool = True) -> sa.Select[Any]:
+def listing(*, has_documents: bool = True) -> sa.Select[Any]:
     """Return the query of actions with their cursors and their status, built once.
 
     A list that shows no documents does not read them: they can be long. The plans are texts, for
     `plan_in`: a list shows nothing of most of them.
     """
-    its_own = operations.c.action_uid == actions.c.uid
-    is_late = operations.c.recorded_at < database_now(-overdue)
-    # If each operation replaces the one before, none grows old.
-    late = _expected().where(its_own, is_late | actions.c.uid.in_(_OVERDUE))
+    waiting = sa.select(sa.func.min(operations.c.occurrence_at)).where(
+        IS_EXPECTED, operations.c.action_uid == actions.c.uid, actions.c.uid.in_(_OVERDUE)
+    )
     return (
         sa.select(
             *(one for one in _STORED if has_documents or one is not actions.c.document),
@@ -58,10 +52,7 @@ def listing(overdue: timedelta, *, has_documents: bool = True) -> sa.Select[Any]
             action_cursor.c.next_occurrence_at,
             action_cursor.c.watermark,
             *(action_state.c[name] for name in _OF_STATE),
-            late.with_only_columns(sa.func.min(operations.c.occurrence_at))
-            .correlate(actions, action_state)
-            .scalar_subquery()
-            .label("overdue_since"),
+            waiting.correlate(actions).scalar_subquery().label("overdue_since"),
             _OVERDUE.with_only_columns(findings.c.text)
             .where(findings.c.action_uid == actions.c.uid)
             .correlate(actions)
@@ -99,54 +90,33 @@ def health_in(row: Mapping[str, Any], alert_after: int) -> Health:
 
 
 def perhaps_unhealthy(
-    connection: sa.Connection, overdue: timedelta, scope: Scope = WHOLE_INSTALLATION
+    connection: sa.Connection, scope: Scope = WHOLE_INSTALLATION
 ) -> list[dict[str, Any]]:
     """Return each action of the scope that may be unhealthy, with its status.
 
     They are in the order of their names; `health_of` decides.
     """
-    query = listing(overdue).where(NOT_DELETED, may_be_unhealthy(overdue))
+    query = listing().where(NOT_DELETED, may_be_unhealthy())
     its_own = query.where(scope.has(actions.c.small_app_id))
     return dicts(connection, its_own.order_by(actions.c.name))
 
 
-def may_be_unhealthy(overdue: timedelta) -> sa.ColumnElement[bool]:
+def may_be_unhealthy() -> sa.ColumnElement[bool]:
     """Return the condition that a row of `listing` may be of an unhealthy action.
 
     One set of candidates, each part by an index: a condition for each action would read them all.
     """
-    state, uid = action_state.c, operations.c.action_uid
+    state = action_state.c
     has_trouble = state.last_state != "success"
-    late = _expected().where(operations.c.recorded_at < database_now(-overdue))
     candidates = (
         sa.select(actions.c.uid).where(actions.c.quarantined.is_not(None)),
         sa.select(state.action_uid).where(state.subject == "", has_trouble),
         _OVERDUE,
-        _never_ran(),
         _is_over(),
-        late.with_only_columns(uid),
-        sa.select(uid).where(_was_missed()),
+        sa.select(operations.c.action_uid).where(_was_missed()),
     )
     matters = actions.c.active | actions.c.quarantined.is_not(None)
     return sa.and_(matters, actions.c.uid.in_(sa.union_all(*candidates)))
-
-
-def _never_ran() -> sa.Select[Any]:
-    """Return the actions that were due and never ran.
-
-    The index leads from one action to the next: an action may have skipped a year of minutes.
-    """
-    uid, state = operations.c.action_uid, action_state.c
-    unrun = sa.select(uid).where(_IS_UNRUN).order_by(uid).limit(1)
-    first = sa.select(unrun.where(uid >= NO_UID).scalar_subquery().label("uid"))
-    each = first.cte("with_unrun", recursive=True)
-    following = unrun.where(uid > each.c.uid).correlate(each).scalar_subquery()
-    each = each.union_all(sa.select(following).where(each.c.uid.is_not(None)))
-    return (
-        sa.select(each.c.uid)
-        .outerjoin(action_state, state_of(each.c.uid))
-        .where(each.c.uid.is_not(None), state.last_state.is_(None))
-    )
 
 
 def _first_run() -> sa.ScalarSelect[Any]:
@@ -170,10 +140,6 @@ def _is_over() -> sa.Select[Any]:
     )
     with_state = found.outerjoin(action_state, state_of(action_cursor.c.action_uid))
     return with_state.where(*_IS_OVER, actions.c.active, never_ran)
-
-
-def _expected() -> sa.Select[Any]:
-    return sa.select(operations).where(IS_EXPECTED)
 
 
 def _of_last(stands: sa.ColumnElement[bool], column: sa.ColumnElement[Any]) -> sa.ScalarSelect[Any]:

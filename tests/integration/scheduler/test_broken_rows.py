@@ -166,7 +166,7 @@ def test_a_broken_plan_stops_no_other_action(engine: sa.Engine, broken: Change) 
 
     assert (first.recorded, first.quarantined, second.recorded) == (1, 1, 1)
     with reading(engine) as connection:
-        found = perhaps_unhealthy(connection, MINUTE)
+        found = perhaps_unhealthy(connection)
     (one,) = (row for row in found if row["quarantined"])
     assert (one["name"], "Mars/Olympus" in one["quarantined"]) == ("broken", True)
 

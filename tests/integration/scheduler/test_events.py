@@ -262,7 +262,7 @@ def test_a_broken_event_action_is_quarantined_and_the_others_go_on(engine: sa.En
     assert report.quarantined == 1
     assert told(rows_of(engine, action)) == [("ann", "queued")]
     with reading(engine) as connection:
-        (one,) = perhaps_unhealthy(connection, DAY)
+        (one,) = perhaps_unhealthy(connection)
     assert one["uid"] == broken.uid
 
 

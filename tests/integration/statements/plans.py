@@ -24,7 +24,6 @@ PARTIAL = {
     "operations_waiting",
     "operations_heartbeat_stale",
     "operations_one_running",
-    "operations_unrun",
     "operations_unstarted",
     "backfills_to_send",
     "operations_overdue",

@@ -1,7 +1,5 @@
 """What looks for jobs finds them by an index, whatever else waits; and pages of other lists."""
 
-from datetime import timedelta
-
 from models.job import id_of
 from models.store.actions import jobs as action_jobs
 from models.store.actions import search
@@ -49,7 +47,7 @@ def test_a_page_of_actions_and_one_of_users_are_found(filled: Filled) -> None:
     with statements.captured(), reading(filled.engine) as connection:
         for scope in (Scope(1), WHOLE_INSTALLATION):
             wanted = search.Asked(scope, search.ActionFilter(), ("a", 1))
-            search.page(connection, wanted, 50, timedelta(minutes=15))
+            search.page(connection, wanted, 50)
         users.page(connection, 1, "a", 50)
 
     assert statements.scans() == []

@@ -97,7 +97,7 @@ def test_what_a_dead_broker_keeps_is_overdue_for_that(engine: sa.Engine) -> None
 
     assert (name, reason.startswith("the broker did not answer from ")) == (action.name, True)
     with reading(engine) as connection:
-        (unwell,) = perhaps_unhealthy(connection, OPS.overdue)
+        (unwell,) = perhaps_unhealthy(connection)
     assert health_of(unwell, 3).sentence.endswith(f" has not started: {reason}")
 
 
@@ -211,7 +211,7 @@ def test_what_is_overtaken_again_and_again_is_overdue(engine: sa.Engine, overlap
     assert (before, told(engine)) == ([], [("overdue", "ops@example.com")])
     with reading(engine) as connection:
         found = actions.find(connection, 1, action.name, WHOLE_INSTALLATION)
-        (unwell,) = perhaps_unhealthy(connection, SOON.overdue)
+        (unwell,) = perhaps_unhealthy(connection)
     assert not health_of(found, 3).is_healthy
     assert "overdue" in health_of(unwell, 3).sentence
 
@@ -251,21 +251,3 @@ def test_a_tick_finds_it_and_sends_the_alert(engine: sa.Engine) -> None:
 
     assert (report.overdue, report.notices) == (1, 1)
     assert (again.overdue, again.notices) == (0, 0)
-
-
-def test_each_action_that_was_due_and_never_ran_is_found(engine: sa.Engine) -> None:
-    never = [make_action(engine, name=f"never {number}") for number in range(5)]
-    runs = make_action(engine, name="runs")
-    make_action(engine, name="new")
-    for action in (*never, runs):
-        for number in range(3):
-            id = make_operation(engine, action, NOON - timedelta(hours=number))
-            update_operation(engine, id, state="skipped")
-    with engine.begin() as connection:
-        ran = {"action_uid": runs.uid, "last_state": "success"}
-        connection.execute(sa.insert(action_state).values(ran))
-
-    with reading(engine) as connection:
-        found = perhaps_unhealthy(connection, SOON.overdue)
-
-    assert {row["name"] for row in found} == {one.name for one in never}

@@ -33,7 +33,7 @@ PARTIAL = {"last_state": "partial"}
         ({"last_state": None}, Health(None, "has not been due yet")),
         (
             {"last_state": None, "first_run": "skipped"},
-            Health(Trouble.NEVER_RAN, "was due and never ran"),
+            Health(None, "has not run yet"),
         ),
         (
             {"last_state": None, "is_over": True},
@@ -48,7 +48,7 @@ PARTIAL = {"last_state": "partial"}
         ),
         (
             {"last_state": None, "is_over": True, "first_run": "cancelled"},
-            Health(None, "has not been due yet"),
+            Health(None, "has not run yet"),
         ),
         (
             {"last_state": None, "first_run": "retry"},
@@ -97,7 +97,7 @@ PARTIAL = {"last_state": "partial"}
             ),
         ),
         (
-            {"last_state": None, "first_run": "missed", "trouble_reason": "no daemon ticked"},
+            {"last_state": None, "missed_at": NOON, "trouble_reason": "no daemon ticked"},
             Health(Trouble.NEVER_RAN, "was due and never ran: no daemon ticked"),
         ),
         ({"missed_at": NOON, "active": False}, Health(None, "paused")),
