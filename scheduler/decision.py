@@ -140,11 +140,6 @@ def decisions(plan: Plan, uid: UUID, since: datetime, now: datetime) -> Iterator
         since = decision.watermark
 
 
-def missed_reason(plan: Plan, uid: UUID, at: datetime, now: datetime) -> str:
-    """Return why an occurrence of the clock that is not sent at `now` is missed."""
-    return _reason(plan, plan.schedules(uid), at, now)
-
-
 @dataclass(frozen=True, slots=True)
 class EventWindow:
     """The window (since, until] of an event action; due at or before `late_until` is too late."""

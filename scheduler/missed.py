@@ -57,10 +57,3 @@ class _Causes:
         if not is_overtaken:
             self.found.add(found(reason, reason, self.day))
         return reason
-
-
-def reason_within(span_reason: str, reason: str) -> str:
-    """Return why one occurrence of a span was missed, `reason` being what its rule says."""
-    if span_reason.startswith((TOO_LATE, OVERTAKEN)):
-        return reason
-    return f"{reason}: {span_reason}" if reason == OVERTAKEN else span_reason

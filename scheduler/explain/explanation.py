@@ -1,5 +1,6 @@
-"""The answer to "why did it run, or not run?", and the facts behind it."""
+"""The question "why did it run, or not run?", and the answers for what has no operation."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,10 +10,12 @@ import sqlalchemy as sa
 
 from models.action.plan import Plan
 from models.store.actions import explain_facts
-from models.store.actions.explain_facts import Known, Status
+from models.store.actions.explain_facts import Known
 from models.store.tenants.closing import closing
-from models.values import format_instant, instant_or_dash
+from models.values import instant_or_dash
 from runtime.config import Settings
+from scheduler.decision import Decision
+from scheduler.explain.operation_text import sends_again
 from scheduler.record import ActionRef, State
 
 NOT_AN_OCCURRENCE = "not_an_occurrence"
@@ -25,7 +28,6 @@ DELETED = "deleted"
 MISSED = "missed"
 PRUNED = "pruned"
 UNRECORDED = "unrecorded"
-MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Question:
+    """What is asked of an action at an instant, and what is known of it."""
+
     connection: sa.Connection
     known: Known
     instant: datetime
@@ -55,9 +59,10 @@ class Question:
     settings: Settings
     subject: str | None
 
-    def status(self) -> Status:
-        """Return the installation's status."""
-        return explain_facts.status(self.connection, self.settings.worker.lease)
+    @property
+    def uid(self) -> UUID:
+        """The uid of the action."""
+        return UUID(str(self.known.action["uid"]))
 
     def state(self, plan: Plan) -> State:
         """Return the action as `plan` decides it."""
@@ -72,47 +77,53 @@ class Question:
 
     def answer(self, verdict: str, text: str) -> Explanation:
         """Return the answer, under the revision in force."""
-        revision = self.known.revision
+        action, revision = self.known.action, self.known.revision
         number = None if revision is None else revision["number"]
-        action = self.known.action
-        return Explanation(action["name"], action["uid"], self.instant, verdict, text, number)
+        return Explanation(action["name"], self.uid, self.instant, verdict, text, number)
+
+    def paused(self) -> Explanation:
+        """Answer for an instant at which the action was paused."""
+        revision = self.known.revision
+        its: Mapping[Any, Any] = {} if revision is None else revision
+        begun = instant_or_dash(its.get("holds_from") or its.get("effective_from"))
+        text = f"paused under revision {its.get('number')} of {begun} by {its.get('author')}"
+        return self.answer(PAUSED, text)
+
+    def decided(self) -> Explanation:
+        """Answer for a decided occurrence that has no operation."""
+        span, retention = self.known.span, self.settings.retention
+        if span is not None:
+            first, last, at = (
+                instant_or_dash(span[key]) for key in ("first_at", "last_at", "recorded_at")
+            )
+            whole = f"one of {span['count']} occurrences from {first} to {last}, recorded at {at}"
+            return self.answer(MISSED, f"was missed: {span['reason']}; {whole}")
+        if self.instant > self.now - retention.kept_for:
+            text = (
+                "was decided, and nothing was recorded: by what was known then it was not due, or "
+                "its row was deleted"
+            )
+            return self.answer(UNRECORDED, text)
+        days = retention.operations_days
+        text = f"was decided; its record is no longer kept (retention.operations_days is {days})"
+        return self.answer(PRUNED, text)
+
+    def not_decided(self, decision: Decision | None, users: str = "") -> Explanation:
+        """Answer for an occurrence that the next tick decides so."""
+        if self.instant > self.now:
+            due_in = _span_in_words(self.instant - self.now)
+            return self.answer(NOT_DUE_YET, f"due in {due_in}{users}")
+        reasons = {} if decision is None else {one.at: one.reason for one in decision.missed}
+        span = None if decision is None else decision.missed_span
+        fate = "would be sent"
+        if decision is None or self.instant not in decision.due_at:
+            reason = reasons.get(self.instant) or (span.reason if span else "too late")
+            fate = f"would be missed ({reason})"
+        status = explain_facts.status(self.connection, self.settings.worker.lease)
+        return self.answer(UNDECIDED, f"is due{users} and {fate}: {sends_again(status)}")
 
 
-def paused(asked: Question) -> Explanation:
-    """Answer for an instant at which the action was paused: when it began, and the author."""
-    revision = asked.known.revision
-    first = None if revision is None else explain_facts.pause_of(asked.connection, revision)
-    if first is None:
-        return asked.answer(PAUSED, "paused")
-    since = format_instant(first["holds_from"] or first["effective_from"])
-    text = f"paused since {since} by {first['author']} (revision {first['number']})"
-    return asked.answer(PAUSED, text)
-
-
-def in_span(asked: Question, span: sa.RowMapping, reason: str) -> Explanation:
-    """Answer for an older missed occurrence, which has no operation."""
-    first, last, recorded = (
-        instant_or_dash(at) for at in (span["first_at"], span["last_at"], span["recorded_at"])
-    )
-    whole = f"one of {span['count']} occurrences from {first} to {last}"
-    return asked.answer(MISSED, f"was missed: {reason}; {whole}, recorded at {recorded}")
-
-
-def without_record(asked: Question) -> Explanation:
-    """Answer for a decided occurrence without a record: pruned, if it is beyond the retention."""
-    if asked.instant > asked.now - asked.settings.retention.kept_for:
-        text = (
-            "was decided, and nothing was recorded: the rule did not name this instant when it was "
-            "decided (by other dates of a calendar, or another release of the time-zone data), or "
-            "its row was deleted"
-        )
-        return asked.answer(UNRECORDED, text)
-    days = asked.settings.retention.operations_days
-    text = f"was decided; its record is no longer kept (retention.operations_days is {days})"
-    return asked.answer(PRUNED, text)
-
-
-def span_in_words(span: timedelta) -> str:
+def _span_in_words(span: timedelta) -> str:
     """Return a span as days and hh:mm:ss."""
     seconds = int(span.total_seconds())
     days, rest = divmod(seconds, 86_400)

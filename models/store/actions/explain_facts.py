@@ -8,7 +8,6 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.action.plan import Plan
 from models.errors import NotFound
 from models.store import ticks, workers
 from models.store.actions import SEE_ACTIONS, missed
@@ -85,28 +84,6 @@ def last_error(connection: sa.Connection, operation_id: UUID) -> str | None:
     """Return the last error of an operation's attempts, or None."""
     errors = [one["error"] for one in attempts_of(connection, operation_id) if one["error"]]
     return errors[-1] if errors else None
-
-
-def pause_of(connection: sa.Connection, revision: sa.RowMapping) -> sa.RowMapping:
-    """Return the revision with which the pause under `revision` began."""
-    earlier = sa.select(revisions).where(
-        revisions.c.action_uid == revision["action_uid"], revisions.c.number < revision["number"]
-    )
-    first = revision
-    for one in connection.execute(earlier.order_by(revisions.c.number.desc())).mappings():
-        plan = one["plan"]
-        if not isinstance(plan, Plan) or plan.active:
-            break
-        first = one
-    return first
-
-
-def newest_plan(connection: sa.Connection, known: Known) -> Any:
-    """Return the plan of an action's newest revision; None if it is deleted or quarantined."""
-    its = revisions.c.action_uid == known.action["uid"]
-    query = sa.select(revisions.c.plan, revisions.c.ended_at).where(its)
-    row = connection.execute(query.order_by(revisions.c.number.desc()).limit(1)).one()
-    return row.plan if row.ended_at is None else None
 
 
 def _in_force(connection: sa.Connection, uid: UUID, instant: datetime) -> sa.RowMapping | None:

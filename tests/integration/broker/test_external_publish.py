@@ -295,7 +295,7 @@ def test_what_waits_is_told_in_the_terms_of_a_user_s_own_application(engine: sa.
 
     assert unsent == [("close the day", "it could not be sent; is the broker running?")]
     told = waits(rows_of(engine, action)[0], Status(None, frozenset()), NOON, None)
-    assert told.endswith("no worker listens to queue celery; start a worker of your application")
+    assert told.endswith("no worker listens to queue celery; start one")
 
 
 def test_a_daemon_that_dies_between_sending_and_marking_leaves_it_uncertain(

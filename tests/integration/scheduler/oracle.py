@@ -90,14 +90,6 @@ class Action:
         """The number of its newest revision."""
         return self.history[-1].number
 
-    def pause_at(self, instant: datetime) -> Change:
-        """Return the change with which the pause at `instant` began."""
-        known = [one for one in self.history if one.since < instant]
-        first = known.pop()
-        while known and not known[-1].revision.active:
-            first = known.pop()
-        return first
-
     def change(self, revision: Revision, now: datetime) -> None:
         """Make `revision` the next; the old one is decided up to `now` first."""
         self.decide(now)

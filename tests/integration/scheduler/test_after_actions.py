@@ -294,7 +294,7 @@ def test_a_chain_goes_on_and_its_end_says_what_it_followed(
     assert last["occurrence_at"] == NOON + MINUTE
     answer = why(engine, settings, three, NOON + MINUTE)
     assert answer.verdict == "queued"
-    told = f'due after "publish" succeeded at 2027-01-04T11:41:00Z ({row["id"]})'
+    told = f'due after "publish" ended as success at 2027-01-04T11:41:00Z ({row["id"]})'
     assert told in answer.operations[0]["text"]
 
 

@@ -446,11 +446,11 @@ def test_explain_and_next_say_what_is_known(
         with reading(engine) as connection:
             return [one.at for one in coming(connection, (1, action.uid), action.plan, now, 3)]
 
-    assert told(now + DAY)[1].endswith("and one has not ended, so the next is not known")
+    assert told(now + DAY)[1].endswith("no other is known")
     assert following() == []
     finished(engine, first, now + MINUTE)
     due_at = now + MINUTE + EVERY
-    assert told(now + DAY)[1].endswith(f"the next is {due_at:%Y-%m-%dT%H:%M:%SZ}")
+    assert told(now + DAY)[1].endswith(f" is {due_at:%Y-%m-%dT%H:%M:%SZ}")
     assert told(due_at)[0] == "not_due_yet"
     assert following() == [due_at]
 

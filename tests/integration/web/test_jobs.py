@@ -574,9 +574,9 @@ def test_explain_and_overdue_say_that_no_worker_asks(desk: Web) -> None:
     with reading(desk.engine) as connection:
         listened = waits(row, explain_facts.status(connection, LEASE), now, None)
 
-    assert alone.endswith("but no worker asks for the jobs of queue quick; start one")
+    assert alone.endswith("but no worker listens to queue quick; start one")
     assert found[1] == "no worker asks for the jobs of queue quick"
-    assert listened.endswith("for a worker over HTTP")
+    assert listened.endswith("for a free worker")
 
 
 @pytest.mark.parametrize("pop_timeout_s", [30.0])
