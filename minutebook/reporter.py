@@ -142,7 +142,8 @@ class Reporter:
             except ServerAway as error:
                 self._again_at = monotonic() + AGAIN_S
                 self._note_trouble(str(error))
-                waiting.insert(0, one)
+                # Behind the others, which it must not hold up.
+                self._reports.append(one)
                 break
             if one.requests:
                 # It is to be asked for again in a moment.

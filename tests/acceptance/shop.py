@@ -51,13 +51,14 @@ class Shop:
         settings: Mapping[str, str] = {},
         *,
         name: str = "celery",
+        slots: int = 2,
         is_seen: bool = True,
         is_served: bool = True,
     ) -> Process:
         """Start the shop's worker as the shop does; it is ready, and seen to follow, on return."""
         if app != "shop" and is_served:
             self.web(settings)
-        command = python("-m", "celery", "-A", app, "worker", "--pool", pool, "-c", "2")
+        command = python("-m", "celery", "-A", app, "worker", "--pool", pool, "-c", str(slots))
         its_name = ("-n", f"{name}@%h", "-Q", "shop,orders")
         options = (*its_name, "-l", "INFO", "--without-gossip", "--without-mingle")
         processes = self.installation.processes

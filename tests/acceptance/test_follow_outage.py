@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from tests.acceptance.processes import Process, python, until
-from tests.acceptance.shop import RAN_ONCE, Shop, begins
+from tests.acceptance.shop import RAN_ONCE, Shop
 from tests.acceptance.standstill import standing_still
 
 # No heartbeat comes between, and no lease runs out.
@@ -60,20 +60,6 @@ def test_the_application_s_own_tasks_run_while_ends_wait_for_the_database(
     assert sorted(shop.said()) == sorted([*RAN_ONCE * SLOTS, "write_letter begins"])
 
 
-def test_ends_arrive_once_when_the_server_is_back(shop: Shop) -> None:
-    worker, ids = all_slots_busy(shop)
-
-    shop.web().kill()
-    shop.gate().touch()
-    call(shop)
-    until(lambda: "write_letter begins" in shop.said(), lambda: worker.text()[-2000:], 15.0)
-    assert [shop.installation.row(id)["state"] for id in ids] == ["running"] * SLOTS
-    shop.web(CALM)
-
-    assert shop.installation.all_end(ids) == ["success"] * SLOTS
-    assert [len(shop.installation.attempts(id)) for id in ids] == [1] * SLOTS
-
-
 def test_a_worker_that_stops_reports_the_ends_that_wait(shop: Shop) -> None:
     worker, ids = all_slots_busy(shop)
     shop.web().kill()
@@ -86,28 +72,6 @@ def test_a_worker_that_stops_reports_the_ends_that_wait(shop: Shop) -> None:
 
     assert worker.ended() == 0
     assert shop.installation.all_end(ids) == ["success"] * SLOTS
-
-
-def test_no_lease_is_lost_and_nothing_begins_twice_while_the_server_is_away(shop: Shop) -> None:
-    worker = shop.worker()
-    runs = shop.due("close_day", step={"kwargs": {"tills": str(shop.gate())}})
-    shop.tick()
-    begins(shop)
-    daemon = shop.installation.daemon(shop.settings)
-    shop.web().kill()
-    waits = shop.due("count_stock", name="waits")
-    worker.said(BACK)
-
-    # Many leases, of a second and a half.
-    daemon.said("tick", times=daemon.text().count("tick") + 5)
-    assert shop.installation.row(runs)["state"] == "running"
-    shop.web()
-    shop.installation.becomes(waits, "success")
-    shop.gate().touch()
-
-    assert shop.installation.becomes(runs, "success")["attempt"] == 1
-    expected = [*RAN_ONCE, "count_stock begins", "count_stock ends"]
-    assert sorted(shop.said()) == sorted(expected)
 
 
 @pytest.mark.parametrize("store", ["sqlite"], indirect=True)
