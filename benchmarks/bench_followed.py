@@ -3,11 +3,17 @@
 The same application runs the same task without `minutebook.follow`, in the same round. The CPU is
 that of all processes of the installation but the database and the broker: the workers, their pools
 and `minutebook web`, from the first message to the last end. Two workers run two tasks each.
+
+Long tasks renew their leases: what that costs the server is a share of one core, as if all of them
+did so each heartbeat.
 """
 
+import asyncio
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -18,10 +24,12 @@ import psutil
 from benchmarks import followed_tasks
 from benchmarks.filling import record_one_each
 from benchmarks.harness import Database, Figure, Sizes, Stack, main, middle, process, until
+from benchmarks.http import Connection, Server, web_process
 from broker.app import configure
 from minutebook.steps import SmallApp
 from models.celery_task import CeleryRules
 from runtime.sections.celery import CelerySettings
+from runtime.sections.processes import WorkerSettings
 from scheduler.changes.change import create_all
 from scheduler.changes.validation import ChangeContext
 from scheduler.sweep import dispatch_ready
@@ -30,11 +38,13 @@ from tasks.built_in import built_in_steps
 WORKERS = 2
 SLOTS = 2
 TASK = followed_tasks.nothing.name
+HEARTBEAT_S = WorkerSettings().heartbeat_s
 RULES = CeleryRules(("benchmark.*",))
 
 
 def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
     """Return the milliseconds of CPU per task, followed and not, and tasks per second."""
+    beats = _beats(stack, sizes)
     plain, followed = [], []
     for _ in range(sizes.repeats):
         plain.append(_run(stack, sizes.messages, is_followed=False))
@@ -46,7 +56,59 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
         Figure("followed: times the CPU of a plain one", times, "x", "2"),
         Figure("followed: plain tasks per second", middle([rate for _, rate in plain]), "/s"),
         Figure("followed: tasks per second", middle([rate for _, rate in followed]), "/s", "200"),
+        *beats,
     ]
+
+
+def _beats(stack: Stack, sizes: Sizes) -> list[Figure]:
+    """Return what the heartbeats of many attempts cost, each by itself and all in one request."""
+    database, number = stack.empty(), sizes.beating
+    ids = _record(database, number)
+    with web_process(database, SCHED_LOG_LEVEL="WARNING") as server:
+        alone, together = asyncio.run(_beat(server, ids, sizes.repeats))
+    stack.drop(database)
+    what = f"followed: web while {number:,} attempts beat each {HEARTBEAT_S:g} s"
+    return [
+        Figure(f"{what}, each by itself", 100 * alone / HEARTBEAT_S, "% of a core", "5"),
+        Figure(f"{what}, in one request", 100 * together / HEARTBEAT_S, "% of a core", "5"),
+    ]
+
+
+async def _beat(server: Server, ids: list[UUID], repeats: int) -> tuple[float, float]:
+    """Return the CPU seconds of one round of heartbeats, one by one and in one request."""
+    connection = await Connection.open(server)
+    taken = {"attempt": 1, "worker": "w@host"}
+    leases = {}
+    for id in ids:
+        path = f"/api/operations/{id}"
+        answer = await _ask(connection, f"{path}:take", {**taken, "delivery": id.hex})
+        leases[path] = {"lease": answer["lease"]}
+    its = psutil.Process(server.pid)
+    alone, together = [], []
+    for _ in range(repeats):
+        before = _cpu_of(its)
+        for path, lease in leases.items():
+            await _ask(connection, f"{path}:beat", lease)
+        between = _cpu_of(its)
+        await _ask(connection, "/api/operations:beat", {"beats": [*leases.values()]})
+        alone.append(between - before)
+        together.append(_cpu_of(its) - between)
+    connection.close()
+    return middle(alone), middle(together)
+
+
+async def _ask(connection: Connection, path: str, said: dict[str, Any]) -> dict[str, Any]:
+    connection.send("POST", path, said)
+    status, body = await connection.answer()
+    if status != HTTPStatus.OK:
+        raise RuntimeError(f"{path}: {status}: {body!r}")
+    answer: dict[str, Any] = json.loads(body)
+    return answer
+
+
+def _cpu_of(its: psutil.Process) -> float:
+    times = its.cpu_times()
+    return times.user + times.system
 
 
 def _run(stack: Stack, number: int, *, is_followed: bool) -> tuple[float, float]:
@@ -137,8 +199,7 @@ def _cpu_s(database: Database) -> float:
     for one in psutil.process_iter():
         try:
             if one.environ().get("SCHED_HOME") == home:
-                times = one.cpu_times()
-                total += times.user + times.system
+                total += _cpu_of(one)
         except psutil.Error:
             continue
     return total
