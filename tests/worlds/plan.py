@@ -1,0 +1,139 @@
+"""What befalls a world, all of it from its seed, and the search for the least of it that fails."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any, TypeVar
+
+from tests.chaos.faults import Fault
+
+T = TypeVar("T")
+
+# A fault, its weight, and the longest time that it lasts, in seconds.
+FAULTS = (
+    ("kill", 6, 0),
+    ("freeze", 6, 120),
+    ("all asleep", 1, 3_600),
+    ("database away", 2, 60),
+    ("writes away", 2, 60),
+    ("broker away", 3, 90),
+    ("web away", 2, 120),
+    ("empty broker", 2, 0),
+    ("set clock forward", 1, 0),
+    ("set clock back", 1, 0),
+    ("tick ahead", 1, 0),
+    ("machine clock", 1, 0),
+)
+EDITS = (
+    ("pause", 3),
+    ("resume", 5),
+    ("apply", 5),
+    ("create", 3),
+    ("delete", 1),
+    ("run", 3),
+    ("retry", 2),
+    ("cancel", 2),
+    ("pause all", 1),
+    ("resume all", 2),
+)
+# What strikes single steps.
+CHANCES = (
+    "commit lost",
+    "answer of commit lost",
+    "answer of broker lost",
+    "answer of web lost",
+    "message lost",
+    "message late",
+    "message doubled",
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The actors and actions of a world, and its faults and edits with their times."""
+
+    seed: int
+    seconds: float
+    daemons: int
+    workers: int
+    followers: int
+    actions: tuple[int, ...]
+    faults: tuple[Fault, ...]
+    edits: tuple[Fault, ...]
+    chances: tuple[tuple[str, float], ...]
+
+    @property
+    def size(self) -> int:
+        """How much there is in it."""
+        lists = (self.actions, self.faults, self.edits, self.chances)
+        return sum(map(len, lists)) + self.daemons + self.workers + self.followers
+
+
+def drawn(seed: int, seconds: float = 180.0) -> Plan:
+    """Return the plan of a seed."""
+    random = Random(f"world {seed}")
+    longest = {kind: most for kind, _, most in FAULTS}
+
+    def at_random(kinds: Sequence[tuple[Any, ...]], pause_s: float) -> tuple[Fault, ...]:
+        found, at_s = [], random.expovariate(1 / pause_s)
+        while at_s < seconds:
+            (kind, *_) = random.choices(kinds, [one[1] for one in kinds])[0]
+            lasts_s = random.uniform(0.0, longest.get(kind, 0))
+            found.append(Fault(at_s, kind, random.randrange(2**32), lasts_s))
+            at_s += random.expovariate(1 / pause_s)
+        return tuple(found)
+
+    return Plan(
+        seed,
+        seconds,
+        daemons=random.choice((1, 2, 2, 3)),
+        workers=random.choice((1, 2, 3)),
+        followers=random.choice((0, 1, 2)),
+        actions=tuple(random.randrange(2**32) for _ in range(random.randint(2, 6))),
+        faults=at_random(FAULTS, random.choice((5.0, 10.0, 20.0))),
+        edits=at_random(EDITS, random.choice((5.0, 10.0, 30.0))),
+        chances=tuple(
+            (name, chance) for name in CHANCES if (chance := random.choice((0, 0, 0.01, 0.05)))
+        ),
+    )
+
+
+def shrunk(plan: Plan, fails: Callable[[Plan], bool], most: int = 150) -> Plan:
+    """Return a smaller plan that still fails, after at most so many tries."""
+    left = most
+
+    def still(smaller: Plan) -> bool:
+        nonlocal left
+        left -= 1
+        return left >= 0 and fails(smaller)
+
+    before = plan.size + 1
+    while plan.size < before and left > 0:
+        before = plan.size
+        for name in ("chances", "faults", "edits", "actions"):
+            least = 1 if name == "actions" else 0
+            plan = _with_fewer(plan, name, least, still)
+        for name, least in (("followers", 0), ("workers", 1), ("daemons", 1)):
+            while getattr(plan, name) > least:
+                smaller = replace(plan, **{name: getattr(plan, name) - 1})
+                if not still(smaller):
+                    break
+                plan = smaller
+    return plan
+
+
+def _with_fewer(plan: Plan, name: str, least: int, still: Callable[[Plan], bool]) -> Plan:
+    """Leave out parts of a list, halves first, then smaller ones."""
+    size = len(getattr(plan, name))
+    while size >= 1:
+        start = 0
+        while start < len(getattr(plan, name)):
+            items = getattr(plan, name)
+            fewer = items[:start] + items[start + size :]
+            smaller = replace(plan, **{name: fewer})
+            if len(fewer) >= least and still(smaller):
+                plan = smaller
+            else:
+                start += size
+        size //= 2
+    return plan

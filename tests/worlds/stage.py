@@ -1,0 +1,244 @@
+"""What a world stands on: a database in memory, brokers that are lists, and clocks of its own."""
+
+import sqlite3
+import sys
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
+from types import FrameType, SimpleNamespace
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.pool import StaticPool
+
+from models.errors import BrokerUnavailable
+from models.store.operations.reserve import Message
+from models.store.schema import migrate
+from runtime.database import _begin_sqlite, _of_both, _set_up_sqlite
+from tests.legal_moves import hold_to_legal_moves
+from tests.worlds.loom import Loom
+
+FORMAT = "%Y-%m-%d %H:%M:%f000"
+# Where the code of a step begins: what only opens transactions does not name it.
+OURS = ("scheduler.", "broker.", "tasks.", "views.", "models.", "tests.chaos.")
+
+
+@lru_cache(maxsize=1)
+def _template() -> sqlite3.Connection:
+    """Return a migrated database that refuses illegal moves."""
+    kept = sqlite3.connect(":memory:", check_same_thread=False)
+    engine = _engine_of(kept)
+    migrate(engine)
+    hold_to_legal_moves(engine)
+    return kept
+
+
+def _engine_of(
+    connection: sqlite3.Connection, before: Callable[[sa.Connection], None] | None = None
+) -> sa.Engine:
+    engine = sa.create_engine(
+        "sqlite://", creator=lambda: connection, poolclass=StaticPool, **_of_both()
+    )
+    event.listen(engine, "connect", _set_up_sqlite)
+    if before is not None:
+        event.listen(engine, "begin", before)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+class Faults:
+    """What is away until when, how often something strikes, and which steps met it."""
+
+    def __init__(self, loom: Loom, chances: Mapping[str, float]) -> None:
+        self.loom = loom
+        self.chances = dict(chances)
+        self._until: dict[str, datetime] = {}
+        # By step and fault.
+        self.met: Counter[tuple[str, str]] = Counter()
+
+    def take_away(self, what: str, seconds: float) -> None:
+        """Let something be away for a while."""
+        self._until[what] = self.loom.later(seconds)
+
+    def is_away(self, what: str) -> bool:
+        """Return whether something is away; then a step meets this fault."""
+        found = self._until.get(what, self.loom.now) > self.loom.now
+        if found:
+            self.note(f"{what} away")
+        return found
+
+    def strikes(self, what: str) -> bool:
+        """Return whether a fault strikes this step."""
+        chance = self.chances.get(what, 0.0)
+        found = chance > 0 and self.loom.random.random() < chance
+        if found:
+            self.note(what)
+        return found
+
+    def note(self, what: str) -> None:
+        """Count that the running actor's step met a fault."""
+        if self.loom.actor is not None:
+            self.met[f"{self.loom.actor.role}: {self.loom.actor.step}", what] += 1
+
+    def end(self) -> None:
+        """Let all faults be over."""
+        self._until, self.chances = {}, {}
+
+
+class Database:
+    """The database of a world: each transaction is one step, and may be lost."""
+
+    def __init__(self, loom: Loom, faults: Faults) -> None:
+        self.loom, self.faults = loom, faults
+        # What its clock is ahead of the world's.
+        self.shift_s = 0.0
+        self._connection = sqlite3.connect(":memory:", check_same_thread=False)
+        _template().backup(self._connection)
+        self._connection.create_function("strftime", -1, self._strftime, deterministic=True)
+        self.engine = _engine_of(self._connection, self._before)
+        loom.may_pause = lambda: not self._connection.in_transaction
+        event.listen(self.engine, "commit", self._at_commit)
+
+    def now(self) -> datetime:
+        """Return what its clock shows."""
+        return self.loom.now + timedelta(seconds=self.shift_s)
+
+    def rows(self, statement: str) -> list[Any]:
+        """Read without a step."""
+        return self._connection.execute(statement).fetchall()
+
+    def close(self) -> None:
+        """Forget it."""
+        self.engine.dispose()
+        self._connection.close()
+
+    def _before(self, connection: sa.Connection) -> None:
+        if self.loom.actor is None:
+            return
+        self.loom.pause(_place(sys._getframe(1)))
+        if self.faults.is_away("database"):
+            raise _error("server closed the connection unexpectedly")
+        if not _reads(connection) and self.faults.is_away("writes"):
+            raise _error("attempt to write a readonly database")
+
+    def _at_commit(self, connection: sa.Connection) -> None:
+        if self.loom.actor is None or _reads(connection):
+            return
+        if self.faults.strikes("commit lost"):
+            raise _error("server closed the connection unexpectedly")
+        if self.faults.strikes("answer of commit lost"):
+            self._connection.commit()
+            raise _error("server closed the connection unexpectedly")
+
+    def _strftime(self, form: str, instant: str, moved: str = "0 seconds") -> str:
+        assert (form, instant) == (FORMAT, "now")
+        at = self.now() + timedelta(seconds=float(moved.removesuffix(" seconds")))
+        return f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03}000"
+
+
+def _reads(connection: sa.Connection) -> bool:
+    return bool(connection.get_execution_options().get("read_only", False))
+
+
+def _place(frame: FrameType | None) -> str:
+    """Return the function that begins a transaction."""
+    while frame is not None:
+        module = frame.f_globals["__name__"]
+        if module.startswith(OURS):
+            return f"{module}.{frame.f_code.co_name}"
+        frame = frame.f_back
+    return "transaction"
+
+
+def _error(text: str) -> sa.exc.OperationalError:
+    return sa.exc.OperationalError("", {}, sqlite3.OperationalError(text))
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A message in a broker, and from when it can be taken."""
+
+    queue: str
+    message: Any
+    from_: datetime
+
+
+class Post:
+    """The brokers: letters in no order, which may be lost, doubled or late."""
+
+    def __init__(self, loom: Loom, faults: Faults) -> None:
+        self.loom, self.faults = loom, faults
+        self.letters: list[Letter] = []
+
+    def publish(
+        self, messages: Sequence[Message]
+    ) -> Iterator[tuple[Sequence[Message], Mapping[str, str]]]:
+        """Take messages, as `broker.app.publish` sends them."""
+        for message in messages:
+            self.loom.pause("publish")
+            if self.faults.is_away("broker"):
+                raise BrokerUnavailable("the broker is away")
+            self.take(message.queue, message)
+            if self.faults.strikes("answer of broker lost"):
+                raise BrokerUnavailable("the broker did not answer")
+            yield [message], {}
+
+    def take(self, queue: str, message: object) -> None:
+        """Put a message into a queue, unless it is lost."""
+        if self.faults.strikes("message lost"):
+            return
+        late_s = self.loom.random.uniform(0.0, 60.0) if self.faults.strikes("message late") else 0
+        letter = Letter(queue, message, self.loom.later(late_s))
+        self.letters += [letter] * (2 if self.faults.strikes("message doubled") else 1)
+
+    def deliver(self, queues: Collection[str]) -> Letter | None:
+        """Return a letter of these queues and remove it; None if there is none, or no broker."""
+        self.loom.pause("consume")
+        if self.faults.is_away("broker"):
+            return None
+        there = [
+            number
+            for number, letter in enumerate(self.letters)
+            if letter.queue in queues and letter.from_ <= self.loom.now
+        ]
+        return self.letters.pop(self.loom.random.choice(there)) if there else None
+
+    def depths(self, queues: Collection[str]) -> Mapping[str, int]:
+        """Return how many letters wait in each queue, as `broker.probe.depths` does."""
+        self.loom.pause("count")
+        if self.faults.is_away("broker"):
+            raise BrokerUnavailable("the broker is away")
+        return {queue: sum(one.queue == queue for one in self.letters) for queue in queues}
+
+
+class Waits:
+    """An event of the world: waiting for it lets time pass."""
+
+    def __init__(self, loom: Loom) -> None:
+        self.loom = loom
+
+    def is_set(self) -> bool:
+        return False
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        assert timeout_s is not None
+        self.loom.pause("wait", max(timeout_s, 0.001))
+        return False
+
+
+def machine(loom: Loom) -> tuple[SimpleNamespace, type]:
+    """Return what stands for `time` and `datetime` in `runtime.clock`."""
+
+    class MachineTime(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+            skew = timedelta(0) if loom.actor is None else loom.actor.skew
+            return (loom.now + skew).astimezone(tz or UTC)
+
+    def sleep(seconds: float) -> None:
+        loom.pause("sleep", seconds)
+
+    return SimpleNamespace(monotonic=lambda: 1_000.0 + loom.elapsed_s, sleep=sleep), MachineTime

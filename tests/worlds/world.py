@@ -1,0 +1,280 @@
+"""A world: an installation whose processes are actors of one thread, and what befalls them."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+from broker.in_use import use
+from models.operation import ENDED
+from runtime.config import load_settings
+from scheduler.changes.change import create_all
+from tests.chaos.checker import violations
+from tests.chaos.clock import Clock
+from tests.chaos.editing import REFUSED
+from tests.chaos.facts import COLUMNS, Facts, _line, _rows, _selecting
+from tests.chaos.faults import Fault
+from tests.factories import set_back
+from tests.worlds.crew import Crew, WorldEditor, document_of
+from tests.worlds.loom import Actor, Loom
+from tests.worlds.plan import Plan
+from tests.worlds.stage import Database, Faults, Post, Waits, machine
+
+BEGAN = datetime(2027, 3, 1, 8, tzinfo=UTC)
+# How long a world may take to become calm, by its own clock.
+CALM_S = 9_000.0
+ENVIRONMENT = {
+    "SCHED_SCHEDULER_TICK_SECONDS": "5",
+    "SCHED_WORKER_HEARTBEAT_S": "5",
+    "SCHED_WORKER_LEASE_S": "15",
+    "SCHED_WORKER_STOP_GRACE_S": "1",
+    "SCHED_WORKER_CANCEL_GRACE_S": "1",
+    "SCHED_WORKER_SOFT_LIMIT_S": "1",
+    "SCHED_WORKER_HARD_LIMIT_S": "2",
+    "SCHED_CELERY_TASKS": "*",
+}
+OPEN = f"state NOT IN ({', '.join(repr(str(state)) for state in sorted(ENDED))})"
+# Lines of log that no fault explains.
+UNFORESEEN = {"tick_failed", "sweep_failed", "notice_error", "end_not_stored"}
+
+
+class Notes(list[dict[str, Any]]):
+    """The journal of a storm, kept in memory."""
+
+    path = Path()
+
+    def note(self, what: str, **values: object) -> None:
+        """Append one fact."""
+        self.append(_line({"what": what, **values}))
+
+
+class WorldClock(Clock):
+    """The database's clock, moved as a storm moves it."""
+
+    def __init__(self, world: "World") -> None:
+        super().__init__(world, world.journal)  # type: ignore[arg-type]
+        self.world = world
+
+    def _write(self) -> None:
+        self.world.database.shift_s = self.shift_s
+
+    def _tick_ahead(self, fault: Fault) -> None:
+        """Make one tick in the future, like `--at`."""
+        if self._is_ticking_ahead():
+            return
+        since = self.world.loom.now.timestamp() + self.shift_s
+        at = since + Random(fault.number).uniform(1.0, 240.0)
+        self.journal.note("ahead", since=since, at=at)
+        self._decided_s = max(self._decided_s, at)
+        once = partial(self.world.crew.tick_once, datetime.fromtimestamp(at, UTC))
+        self._ahead = self.world.loom.start("ahead", once)  # type: ignore[assignment]
+
+
+class Alarm(logging.Handler):
+    """Keeps what our processes logged as an unforeseen error."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.heard: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a record that no fault of the world explains."""
+        if getattr(record.msg, "event", "") in UNFORESEEN:
+            self.heard.append(f"unforeseen: {logging.Formatter().format(record)}")
+
+
+class World:
+    """One installation and its plan: `run` returns the violations."""
+
+    store = "sqlite"
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        random = Random(f"steps {plan.seed}")
+        self.loom = Loom(random, BEGAN + timedelta(seconds=random.uniform(0, 86_400)))
+        self.faults = Faults(self.loom, dict(plan.chances))
+        self.database = Database(self.loom, self.faults)
+        self.post = Post(self.loom, self.faults)
+        self.journal, self.log = Notes(), Notes()
+        self.settings = load_settings(Path("/nonexistent"), ENVIRONMENT)
+        self.alarm = Alarm()
+        self.story: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self.crew, self.editor, self.clock = Crew(self), WorldEditor(self), WorldClock(self)
+
+    @property
+    def engine(self) -> Any:
+        """The database, as tests look at it."""
+        return self.database.engine
+
+    @property
+    def processes(self) -> "World":
+        """What starts processes."""
+        return self
+
+    def now(self) -> datetime:
+        """Return what the database's clock shows."""
+        return self.database.now()
+
+    def tell(self, text: str) -> None:
+        """Add a line to the story."""
+        who = "" if self.loom.actor is None else f"{self.loom.actor.name}: "
+        self.story.append(f"{self.loom.elapsed_s:7.1f} s, {self.now():%H:%M:%S} {who}{text}")
+
+    def run(self) -> list[str]:
+        """Live through the faults, then through a calm; return the violations."""
+        log = logging.getLogger("minutebook")
+        log.addHandler(self.alarm)
+        with self._entered():
+            try:
+                return self._live()
+            finally:
+                self.loom.end()
+                self.database.close()
+                log.removeHandler(self.alarm)
+
+    def _live(self) -> list[str]:
+        self._create()
+        admin = self.loom.start("admin", self.crew.admin)
+        for fault in self.plan.faults:
+            self._go_on(self.loom.begun_at + timedelta(seconds=fault.at_s))
+            self._strike(fault)
+        self._go_on(self.loom.begun_at + timedelta(seconds=self.plan.seconds))
+        self.faults.end()
+        self.clock.end()
+        admin.kill()
+        with suppress(*REFUSED):
+            self.crew._edit(Fault(0.0, "resume all", 0))
+        for one in self.loom.actors:
+            one.wakes_at, one.skew = min(one.wakes_at, self.loom.later(5.0)), timedelta(0)
+        self.editor.end_all()
+        self.tell("calm")
+        found = self._calm()
+        self.clock.close()
+        return found + self.alarm.heard + violations(self.facts())
+
+    def _create(self) -> None:
+        """Store the actions: one while the clock was ahead, some with missed occurrences."""
+        for number, seed in enumerate(self.plan.actions):
+            random = Random(seed)
+            ahead_s = random.uniform(360.0, 86_400.0) if random.random() < 0.2 else 0.0
+            with self.clock.ahead(ahead_s):
+                document = document_of(random, f"action {number}", self.now())
+                (made,) = create_all(self.engine, [document], self.editor.author)
+                if random.random() < 0.4:
+                    since = self.now() - timedelta(seconds=random.randint(30, 1_200))
+                    set_back(self.engine, made.uid, since)
+
+    def _go_on(self, until: datetime) -> None:
+        while self.loom.now < until:
+            self._tend()
+            self.loom.go_on(until)
+
+    def _tend(self) -> None:
+        """Start again what ended, as a service manager does."""
+        plan, crew = self.plan, self.crew
+        wanted = (
+            ("daemon", plan.daemons, crew.daemon),
+            ("worker", plan.workers, crew.worker),
+            ("follower", plan.followers, crew.follow),
+            ("web", 1, crew.web_lives),
+        )
+        for role, count, act in wanted:
+            there = sum(one.role == role and one.is_alive for one in self.loom.actors)
+            for _ in range(count - there):
+                number = self._numbers[role] = self._numbers.get(role, 0) + 1
+                self.loom.start(f"{role} {number}", act, 5.0)
+
+    def _calm(self) -> list[str]:
+        ended_at, until = self.now(), self.loom.later(CALM_S)
+        while self.loom.now < until:
+            self._go_on(self.loom.later(5.0))
+            ((last,),) = self.database.rows("SELECT max(now) FROM ticks")
+            ticked = last and datetime.fromisoformat(last).replace(tzinfo=UTC)
+            is_calm = ticked and ticked > ended_at + timedelta(seconds=8)
+            if is_calm and not self.database.rows(f"SELECT 1 FROM operations WHERE {OPEN} LIMIT 1"):
+                return []
+        columns = "id, state, task, attempt, not_before, waiting_for, reason"
+        left = self.database.rows(f"SELECT {columns} FROM operations WHERE {OPEN} LIMIT 3")
+        return [f"no calm within {CALM_S:g} s: {left}"]
+
+    def _strike(self, fault: Fault) -> None:
+        victims = [one for one in self.loom.actors if one.name != "admin" and one.is_alive]
+        if not victims:
+            return
+        victim = victims[fault.number % len(victims)]
+        self.faults.met[f"{victim.role}: {victim.step}", fault.kind] += 1
+        of_one = {"kill": self._kill, "freeze": self._freeze, "machine clock": self._set_machine}
+        of_all = {"all asleep": self._sleep, "empty broker": self._empty, **self.clock.acts()}
+        if fault.kind in of_one:
+            said = of_one[fault.kind](victim, fault)
+            self.tell(f"{victim.name}, about to {victim.step}, {said}")
+            return
+        self.tell(f"{fault.kind} for {fault.lasts_s:.1f} s" if fault.lasts_s else fault.kind)
+        if fault.kind in of_all:
+            of_all[fault.kind](fault)
+        else:
+            self.faults.take_away(fault.kind.split()[0], fault.lasts_s)
+
+    def _kill(self, victim: Actor, _fault: Fault) -> str:
+        victim.kill()
+        return "is killed"
+
+    def _freeze(self, victim: Actor, fault: Fault) -> str:
+        victim.wakes_at = max(victim.wakes_at, self.loom.later(fault.lasts_s))
+        return f"freezes for {fault.lasts_s:.1f} s"
+
+    def _set_machine(self, victim: Actor, fault: Fault) -> str:
+        victim.skew = timedelta(seconds=Random(fault.number).uniform(-600, 600))
+        return f"has a machine whose clock is off by {victim.skew.total_seconds():+.0f} s"
+
+    def _sleep(self, fault: Fault) -> None:
+        self.loom.now = self.loom.later(fault.lasts_s)
+
+    def _empty(self, _fault: Fault) -> None:
+        self.post.letters.clear()
+
+    def facts(self) -> Facts:
+        """Return what the rules look at."""
+        tables = {
+            name: _rows(columns, self.database.rows(_selecting(name)))
+            for name, columns in COLUMNS.items()
+        }
+        return Facts(tables, list(self.log), list(self.journal))
+
+    @contextmanager
+    def _entered(self) -> Iterator[None]:
+        """Let our code see the world in place of the machine, its threads and its brokers."""
+        time, date = machine(self.loom)
+        waits = partial(Waits, self.loom)
+        system = SimpleNamespace(kill=lambda *_: self.loom.die(), getpid=lambda: 1)
+        draws = self.loom.random.randbytes
+        places: dict[str, Any] = {
+            "runtime.clock.time": time,
+            "runtime.clock.datetime": date,
+            "runtime.db_retry.Event": waits,
+            "runtime.database.Event": waits,
+            "broker.app.publish": self.post.publish,
+            "broker.external_publish.link_to": self.crew.link,
+            "scheduler.lost_messages.depths": self.post.depths,
+            "minutebook.lease.monotonic": time.monotonic,
+            "minutebook.lease.Keeper.held": lambda lease: self.crew.held(lease),  # noqa: PLW0108
+            "tasks.lease.os": system,
+            "tasks.notices.hand_over": self.crew.hand_over,
+            # Ids and secrets.
+            "uuid.os": SimpleNamespace(urandom=draws),
+            "random._urandom": draws,
+            "tests.chaos.storm_steps._note": self.crew.note,
+            "tests.chaos.storm_steps._spend": self.crew.spend,
+        }
+        use(self.settings)
+        with ExitStack() as stack:
+            for place, instead in places.items():
+                stack.enter_context(patch(place, instead))
+            yield
