@@ -1,7 +1,11 @@
 """`minutebook user …`: the users of a small app."""
 
+import csv
+import io
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated
+from sys import maxsize
+from typing import Annotated, Any
 
 import typer
 
@@ -9,10 +13,11 @@ from cli.arguments import AllApps, door, existing
 from cli.render import show
 from cli.tree import group as group_of
 from cli.watching import show_list
-from models.users import read_user_rows
+from models.errors import Problem
+from models.users import InvalidUsers
 from views import users
 from views.door import every
-from views.files import naming, read_text
+from views.files import naming, read_documents, read_text
 
 commands = group_of("Users of a small app.")
 
@@ -50,15 +55,16 @@ def add(
 @commands.command("import")
 def import_users(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="A JSON, JSON Lines or CSV file.")],
+    file: Annotated[Path, typer.Argument(help="A JSON, JSON Lines, YAML or CSV file.")],
     events: Annotated[
         bool, typer.Option("--events", help="Raise the events of new instants.")
     ] = False,
 ) -> None:
     """Import users with their groups, all or none. Raises events only with --events."""
-    text = read_text(file)
+    is_csv = file.suffix.lower() == ".csv"
+    rows = [] if is_csv else [row for _, row in read_documents(file, maxsize)]
     with naming(file):
-        rows = read_user_rows(text, file.suffix)
+        rows += csv_rows(read_text(file)) if is_csv else []
         done = door(context).ask(users.import_rows, rows, raises_events=events)
     show(context, done)
 
@@ -102,3 +108,27 @@ def update(
 def delete(context: typer.Context, id: Id) -> None:
     """Delete a user. Operations about the user stay."""
     show(context, existing(context).ask(users.delete, id))
+
+
+def csv_rows(text: str) -> list[object]:
+    """Return the users of CSV text; raises InvalidUsers.
+
+    The first line names the columns, empty cells are absent, and `;` separates groups.
+    """
+    reader = csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
+    reader.restval = ""
+    try:
+        return [dict(_cells(row)) for row in reader]
+    except csv.Error as error:
+        remedy = f"is not CSV ({error}); separate cells by commas, and quote with double quotes"
+        raise InvalidUsers([Problem(f"line {reader.line_num}", None, remedy)]) from None
+
+
+def _cells(row: Mapping[str | None, Any]) -> Iterator[tuple[str, object]]:
+    for column, cell in row.items():
+        if column is None:
+            yield "(cells beyond the last column)", cell
+        elif column.strip() == "groups":
+            yield "groups", [name.strip() for name in cell.split(";") if name.strip()]
+        elif cell.strip():
+            yield column.strip(), cell.strip()

@@ -68,27 +68,7 @@ def is_too_large(value: object) -> bool:
 
 def unstorable(value: object) -> list[Problem]:
     """Return a problem for each part of `value` that is not JSON, or that no store can keep."""
-    # Paths cost more than the checks: they are built only for a value that has a fault.
-    return [] if _is_storable(value) else list(_faults(value, ()))
-
-
-def _is_storable(value: object) -> bool:
-    level: list[Any] = [value]
-    for _ in range(DEEPEST + 1):
-        inner: list[Any] = []
-        for item in level:
-            kind = type(item)
-            if kind is dict:
-                if not {*map(type, item)} <= {str}:
-                    return False
-                inner.extend(item)
-                inner.extend(item.values())
-            elif kind is list:
-                inner.extend(item)
-            elif _unstorable_scalar(item):
-                return False
-        level = inner
-    return not level
+    return list(_faults(value, ()))
 
 
 def _faults(value: object, loc: tuple[int | str, ...]) -> Iterator[Problem]:

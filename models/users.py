@@ -1,8 +1,6 @@
-"""Users in the files of `user import`: a JSON list, JSON Lines or CSV."""
+"""Users of a small app, as files, requests and documents write them."""
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Any
@@ -18,7 +16,6 @@ from pydantic import (
 from models.action.recipients import EVERYBODY
 from models.document import Document, read_document
 from models.errors import InvalidDocument, Problem
-from models.json_text import InvalidJson, read_json
 from models.parsing import Reading, reading_of
 from models.problems import ROOT
 from models.values import (
@@ -33,7 +30,6 @@ from models.values import (
 )
 
 LONGEST_ID = 254
-CSV_LISTS = ("groups",)
 
 
 class InvalidUsers(InvalidDocument):
@@ -109,19 +105,6 @@ def parse_users(rows: Iterable[object], *, zone: str = "UTC") -> tuple[UserModel
     return tuple(users)
 
 
-def read_user_rows(text: str, suffix: str) -> list[object]:
-    """Return the rows of a file of users: `.csv`, `.json` (a list), `.jsonl` or `.ndjson`.
-
-    In CSV the first line names the columns, empty cells are absent, and `;` separates groups.
-    Raises InvalidUsers.
-    """
-    readers = {".csv": _csv_rows, ".json": _json_rows, ".jsonl": _line_rows, ".ndjson": _line_rows}
-    reader = readers.get(suffix.lower())
-    if reader is None:
-        raise InvalidUsers([Problem(ROOT, suffix, "write a .csv, .json or .jsonl file")])
-    return reader(text.removeprefix("\ufeff"))
-
-
 def parse_user(row: object, zone: str) -> UserModel:
     """Return the user of `row`; raises InvalidUsers with all problems at once.
 
@@ -136,45 +119,3 @@ def parse_user(row: object, zone: str) -> UserModel:
 def _in_row(number: int, problem: Problem) -> Problem:
     path = f"row {number}" if problem.path == ROOT else f"row {number}.{problem.path}"
     return Problem(path, problem.value, problem.remedy)
-
-
-def _json_rows(text: str) -> list[object]:
-    try:
-        rows = read_json(text, longest=None)
-    except InvalidJson as error:
-        raise InvalidUsers(error.problems) from None
-    if not isinstance(rows, list):
-        raise InvalidUsers([Problem(ROOT, rows, "write a list of users: [{…}, {…}]")])
-    return rows
-
-
-def _line_rows(text: str) -> list[object]:
-    rows: list[object] = []
-    problems: list[Problem] = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        try:
-            rows += [read_json(line)] if line.strip() else []
-        except InvalidJson as error:
-            problems += [Problem(f"line {number}", p.value, p.remedy) for p in error.problems]
-    if problems:
-        raise InvalidUsers(problems)
-    return rows
-
-
-def _csv_rows(text: str) -> list[object]:
-    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True, restval="")
-    try:
-        return [dict(_cells(row)) for row in reader]
-    except csv.Error as error:
-        remedy = f"is not CSV ({error}); separate cells by commas, and quote with double quotes"
-        raise InvalidUsers([Problem(f"line {reader.line_num}", None, remedy)]) from None
-
-
-def _cells(row: Mapping[str | None, Any]) -> Iterator[tuple[str, object]]:
-    for column, cell in row.items():
-        if column is None:
-            yield "(cells beyond the last column)", cell
-        elif column.strip() in CSV_LISTS:
-            yield column.strip(), [name.strip() for name in cell.split(";") if name.strip()]
-        elif cell.strip():
-            yield column.strip(), cell.strip()

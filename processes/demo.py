@@ -1,5 +1,6 @@
 """The demo small app, loaded by `minutebook up --demo`."""
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 from models.store.people import users
 from models.store.tenants import storing
 from models.tenant.document import parse_small_app
-from models.users import parse_users, read_user_rows
+from models.users import parse_users
 from runtime.logs.events import EventLog
 from scheduler.changes import change
 from scheduler.changes.default_actions import give_maintenance
@@ -31,7 +32,7 @@ def load(installation: Installation) -> None:
     model = parse_small_app(read_documents(FOLDER / "app.json")[0][1])
     data = settings.effective_data_root / model.name
     shutil.copytree(FOLDER / "data", data, dirs_exist_ok=True)
-    rows = read_user_rows(read_text(FOLDER / "users.json"), ".json")
+    rows = json.loads(read_text(FOLDER / "users.json"))
     with installation.engine.begin() as connection:
         app, _ = storing.apply(connection, model)
         give_maintenance(connection, app, built_in_steps())

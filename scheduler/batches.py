@@ -158,7 +158,7 @@ class Batches:
 
     def _closing(self, plan: Plan | UnreadablePlan, small_app_id: int) -> Plan:
         """Return a plan with its calendars: one for all actions that share it."""
-        if not readable(plan).names_calendars:
+        if not readable(plan).calendars:
             return readable(plan)
         key = (id(plan), small_app_id)
         if key not in self.closed:

@@ -122,7 +122,7 @@ def decide(plan: Plan, uid: UUID, watermark: datetime, now: datetime) -> Decisio
     upto = max(watermark, until)
     sent = tuple(Occurrence(at) for at in due)
     missed_in = partial(_missed, whole, (watermark, until, now), due, partial(_reason, plan, parts))
-    if plan.names_calendars:
+    if plan.calendars:
         # Without a search past `until`: calendars may leave nothing for decades.
         following = plan.with_calendars({}).schedule(uid).next(upto)
         return Decision(upto, sent, *missed_in(), following)

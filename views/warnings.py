@@ -1,16 +1,23 @@
-"""Warnings about documents, such as names that do not exist."""
+"""Warnings at save: unknown names, settings without effect, likely mistakes.
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+A warning does not stop the save. A name that is still unknown when the action runs fails its
+operation.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import sqlalchemy as sa
+from pydantic import BaseModel
 
 from minutebook.readers import registered_readers
 from minutebook.steps import SmallApp
 from models.action.document import ScheduledActionModel
 from models.action.recipients import EVERYBODY, RecipientFilterModel
-from models.action.warnings import KnownNames, warnings_of
+from models.celery_task import Signatures, misfit
+from models.events import CREATED
+from models.problems import few_compared, meant
 from models.store import actions as store
 from models.store.operations.external_send import FOLLOWED_WITHIN
 from models.store.people import selection, users
@@ -19,12 +26,39 @@ from models.store.tenants import app_overview
 from models.store.workers import task_signatures
 from models.tenant.document import SmallAppModel
 from models.tenant.sources import warnings_of_domains
+from models.values import NameOf
 from runtime.config import Settings
 from views.installation import Installation
 
 Keeps = Callable[[RecipientFilterModel], int]
 # How many names are searched for a hint to the right one.
 MOST_NEAR = 1_000
+# Keys of the policy that have no effect on event actions.
+FOR_CLOCKS = {"catch_up", "overlap", "max_waiting"}
+UNSENT = "its mail is written to files, not sent: no mail server is set; set SCHED_SMTP_URL"
+NOT_WRITTEN = RecipientFilterModel()
+
+
+@dataclass(frozen=True, slots=True)
+class KnownNames:
+    """The names in a small app at the time of a save; None means not looked up.
+
+    `kept_recipients` counts the users that the action's recipients select now. `zone` is the
+    small app's. Without a mail server, mail is written to files.
+    """
+
+    users: Collection[str] | None = None
+    groups: Collection[str] | None = None
+    domains: Collection[str] | None = None
+    templates: Collection[str] | None = None
+    design: Collection[str] | None = None
+    permissions: Collection[str] | None = None
+    actions: Collection[str] | None = None
+    kept_recipients: int | None = None
+    # The parameters of Celery tasks, as their workers report them.
+    signatures: Signatures = field(default_factory=dict)
+    zone: str = "UTC"
+    has_mail_server: bool = True
 
 
 def action_warnings(
@@ -57,7 +91,8 @@ def action_warnings(
     found: dict[tuple[int, ...], tuple[str, ...]] = {}
     for model in models:
         if (parts := _parts(model)) not in found:
-            found[parts] = tuple(warnings_of(model, _knowing(known, _kept(model, keeps))))
+            its = replace(known, kept_recipients=_kept(model, keeps))
+            found[parts] = tuple(warnings_of(model, its))
     return [found[_parts(model)] for model in models]
 
 
@@ -100,10 +135,6 @@ def _parts(model: ScheduledActionModel) -> tuple[int, ...]:
     return tuple(map(id, parts))
 
 
-def _knowing(known: KnownNames, kept: int | None) -> KnownNames:
-    return known if kept is None else replace(known, kept_recipients=kept)
-
-
 def _kept(model: ScheduledActionModel, keeps: Keeps) -> int | None:
     """Return how many users an action's recipients select now, None if that does not matter."""
     rule = model.recipients
@@ -131,3 +162,108 @@ def _keeping(connection: sa.Connection, app: SmallApp, people: Mapping[str, User
         )
 
     return keeps
+
+
+def warnings_of(action: ScheduledActionModel, known: KnownNames) -> list[str]:
+    """Return the warnings about `action`, one text each."""
+    with few_compared():
+        unknown = [*_unknown(action, known)]
+    return [
+        *unknown,
+        *_no_recipients(action, known),
+        *_unsent_mail(action, known),
+        *_misfits(action, known),
+        *_left_out(action),
+        *(warning for rule in action.when.rules for warning in rule.warnings(known.zone)),
+        *_without_effect(action),
+    ]
+
+
+def _unsent_mail(action: ScheduledActionModel, known: KnownNames) -> Iterator[str]:
+    """Yield a warning about mail of an installation without a mail server."""
+    targets = action.hooks.targets
+    mails = bool(action.operations.sending) or any(one.kind == "mail" for one in targets)
+    if mails and not known.has_mail_server:
+        yield UNSENT
+
+
+def _misfits(action: ScheduledActionModel, known: KnownNames) -> Iterator[str]:
+    """Yield a warning about arguments that a task does not take in the release that runs now."""
+    handed, _ = action.operations.handed_over
+    if handed is None:
+        return
+    parameters = known.signatures.get(handed.task)
+    if parameters is not None and (why := misfit(parameters, handed.args, handed.kwargs)):
+        written = f"{handed.task}({', '.join(parameters)})"
+        yield f"operations.celery_task: {why}; a worker that runs now has {written}"
+
+
+def _unknown(action: ScheduledActionModel, known: KnownNames) -> Iterator[str]:
+    """Yield a warning about each name that the small app does not have now."""
+    for path, what, names, there in _named(action, known):
+        for name in names:
+            if there is not None and name not in there:
+                yield f'{path} "{name}": no {what} has this name now{meant(name, there)}'
+
+
+def _named(
+    action: ScheduledActionModel, known: KnownNames
+) -> Iterator[tuple[str, str, Sequence[str], Collection[str] | None]]:
+    """Yield names in a document: their path, what they name, they, and those that there are."""
+    if action.recipients is not None:
+        groups = [group for group in action.recipients.groups if group != EVERYBODY]
+        yield "recipients.users", "user", action.recipients.users, known.users
+        yield "recipients.groups", "group", groups, known.groups
+    for step in action.operations.steps:
+        for key, kind in () if step.spec is None else _naming(step.spec.parameters):
+            value = step.parameters.get(key)
+            names = [value] if kind.is_one else value
+            if isinstance(names, list):
+                yield f"operations.{step.name}.{key}", kind.what, names, getattr(known, kind.kind)
+    if action.when.watched is not None:
+        yield "when", "action", [action.when.watched], known.actions
+
+
+@cache
+def _naming(parameters: type[BaseModel]) -> tuple[tuple[str, NameOf], ...]:
+    """Return the parameters that hold names, each with the kind of these."""
+    return tuple(
+        (key, kind)
+        for key, field in parameters.model_fields.items()
+        for kind in field.metadata
+        if isinstance(kind, NameOf)
+    )
+
+
+def _no_recipients(action: ScheduledActionModel, known: KnownNames) -> Iterator[str]:
+    if action.operations.sending and action.recipients is not None and known.kept_recipients == 0:
+        yield f"recipients: no user is selected now{_flags_hint(action.recipients)}"
+
+
+def _flags_hint(recipients: RecipientFilterModel) -> str:
+    flags = []
+    if not recipients.keeps_inactive:
+        flags.append("inactive users (include_inactive_users)")
+    if not recipients.keeps_inactivated:
+        flags.append("users who never activated their account (include_inactivated_users)")
+    return f"; the flags leave out {' and '.join(flags)}" if flags else ""
+
+
+def _left_out(action: ScheduledActionModel) -> Iterator[str]:
+    """Yield a warning about flags that leave out each user who was just created."""
+    recipients = action.recipients or NOT_WRITTEN
+    events = [getattr(rule, "event", None) for rule in action.when.rules]
+    if CREATED in events and not recipients.keeps_inactivated:
+        yield (
+            "recipients: a new user has not activated the account yet, and is left out; write "
+            '"include_inactivated_users": true'
+        )
+
+
+def _without_effect(action: ScheduledActionModel) -> Iterator[str]:
+    if action.when.is_event:
+        for key in sorted(FOR_CLOCKS & action.policy.model_fields_set):
+            yield f"policy.{key}: has no effect on event actions; each event is its own operation"
+        return
+    if action.policy.max_waiting > 1 and action.policy.overlap != "queue":
+        yield 'policy.max_waiting: has an effect only with "overlap": "queue"'

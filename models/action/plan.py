@@ -120,17 +120,12 @@ class Plan:
         """The calendars of the small app that its rules leave out, by name."""
         return frozenset(name for one in self.closed for name in one.calendars)
 
-    @property
-    def names_calendars(self) -> bool:
-        """Whether a rule leaves out a calendar of the small app."""
-        return any(one.calendars for one in self.closed)
-
     def with_calendars(self, calendars: Calendars) -> "Plan":
         """Return the plan that leaves out the dates of its calendars as they are now.
 
         One that is gone leaves out none: without any, the plan is as it is stored.
         """
-        if not self.names_calendars:
+        if not self.calendars:
             return self
         return replace(self, rules=tuple(one.with_calendars(calendars) for one in self.rules))
 

@@ -72,7 +72,7 @@ def _count_across(connection: sa.Connection, now: datetime) -> None:
     found = connection.execute(across).mappings().all()
     for span, recorded in zip(found, recorded_in(connection, found), strict=True):
         plan, uid, first = span["plan"], span["action_uid"], span["first_at"]
-        if not isinstance(plan, Plan) or plan.on_event is not None or plan.names_calendars:
+        if not isinstance(plan, Plan) or plan.on_event is not None or plan.calendars:
             continue
         others = due_among(plan, uid, {id: at for id, at in recorded.items() if at <= now})
         count = plan.schedule(uid).count(first - SECOND, now) - others

@@ -10,14 +10,13 @@ from pydantic_core import InitErrorDetails
 
 from models.action.exceptions import read_entries
 from models.action.recipients import RecipientFilterModel
-from models.document import Document, read_document
+from models.document import Document, as_object, read_document
 from models.errors import InvalidDocument
 from models.parsing import Reading
 from models.problems import line_error
 from models.tenant.people import Groups, People, Users, people_problems
-from models.tenant.settings import AppSettings
 from models.tenant.sources import DomainModel
-from models.tenant.staged import KINDS, Documents
+from models.tenant.staged import KINDS, Documents, JsonDocument
 from models.values import Flag, Name, Zone, parse_line, parse_list, parse_name, parse_text
 from models.values.zones import parse_zone
 
@@ -51,12 +50,6 @@ def _wrong_key(key: object) -> str | None:
     if name.startswith(".") or any(char in name for char in "/\\"):
         return "a name cannot begin with a dot or hold a slash; choose another"
     return None
-
-
-def _mapping(value: object) -> object:
-    if not isinstance(value, dict):
-        raise ValueError("write an object in { }: one key for each name")
-    return value
 
 
 Body = Annotated[str, BeforeValidator(partial(parse_text, most=LONGEST_TEMPLATE))]
@@ -94,14 +87,14 @@ class SmallAppModel(Document):
     name: Annotated[str, BeforeValidator(_app_name)]
     title: Name | None = None
     zone: Zone = "UTC"
-    domains: Annotated[dict[str, DomainModel], BeforeValidator(_mapping)] = Field(
+    domains: Annotated[dict[str, DomainModel], BeforeValidator(as_object)] = Field(
         default_factory=dict
     )
-    templates: Annotated[dict[str, TemplateModel], BeforeValidator(_mapping)] = Field(
+    templates: Annotated[dict[str, TemplateModel], BeforeValidator(as_object)] = Field(
         default_factory=dict
     )
     # Named lists of dates and times that the rules of actions leave out by `except`.
-    calendars: Annotated[dict[str, Calendar], BeforeValidator(_mapping)] = Field(
+    calendars: Annotated[dict[str, Calendar], BeforeValidator(as_object)] = Field(
         default_factory=dict
     )
     design: Documents = Field(default_factory=dict)
@@ -110,7 +103,7 @@ class SmallAppModel(Document):
     notify_recipients: RecipientFilterModel | None = None
     public_status: Flag = False
     owner: Name | None = None
-    settings: AppSettings = Field(default_factory=dict)
+    settings: JsonDocument = Field(default_factory=dict)
     users: Users = ()
     groups: Groups | None = None
     users_complete: Flag = False

@@ -6,12 +6,14 @@ A listed group has exactly the listed members.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Protocol
 
 from pydantic import BeforeValidator
 from pydantic_core import InitErrorDetails
 
 from models.action.recipients import EVERYBODY
+from models.document import as_object
 from models.errors import Problem
 from models.problems import few_compared, line_error, meant
 from models.users import UserModel
@@ -21,14 +23,9 @@ Members = Mapping[str, frozenset[str]]
 FIELDS = ("email", "name", "active", "created_at", "activated_at", "last_seen_at")
 
 
-def _groups(value: object) -> object:
-    if not isinstance(value, dict):
-        raise ValueError('write an object of groups: {"manager": ["ann@example.com"]}')
-    return value
-
-
 Users = Annotated[tuple[UserModel, ...], BeforeValidator(parse_list)]
-Groups = Annotated[dict[str, Names], BeforeValidator(_groups)]
+EXAMPLE = '{"manager": ["ann@example.com"]}'
+Groups = Annotated[dict[str, Names], BeforeValidator(partial(as_object, example=EXAMPLE))]
 
 
 class StoredUser(Protocol):

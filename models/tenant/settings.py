@@ -1,29 +1,10 @@
 """User-defined settings of a small app: a JSON object that templates and steps can read."""
 
-import json
 from types import MappingProxyType
-from typing import Annotated, Any
-
-from pydantic import BeforeValidator
-
-from models.values import FreeJson
+from typing import Any
 
 # The owner of the actions that every small app gets by itself.
 GIVEN_OWNER = "minutebook"
-
-LONGEST_SETTINGS = 100_000
-
-
-def _settings(value: object) -> object:
-    if not isinstance(value, dict):
-        raise ValueError('write an object in { }: {"currency": "EUR"}')
-    length = len(json.dumps(value, default=str))
-    if length > LONGEST_SETTINGS:
-        raise ValueError(f"are {length} characters long; write at most {LONGEST_SETTINGS}")
-    return value
-
-
-AppSettings = Annotated[dict[str, FreeJson], BeforeValidator(_settings)]
 
 
 def read_only(value: Any) -> Any:

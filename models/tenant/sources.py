@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qsl, urlsplit
@@ -9,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 from pydantic import BeforeValidator, Field
 from pydantic_core import InitErrorDetails
 
-from models.document import Document
+from models.document import Document, as_object
 from models.parsing import Reading
 from models.problems import line_error, meant
 from models.references import is_reference, parse_reference
@@ -27,6 +28,7 @@ PLACES = ("file", "url", "sql", "reader")
 # Each key needs its place.
 _GOES_WITH = {"headers": "url", "connection": "sql", "parameters": "reader"}
 LONGEST_SQL = 100_000
+HEADERS = '{"Authorization": "env:REPORTS_TOKEN"}'
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 # Headers of the request itself, which a source may not set.
 _OWN_HEADERS = {"host", "content-length", "transfer-encoding", "connection", "range"}
@@ -60,12 +62,6 @@ def _sql(value: object) -> str:
     return text
 
 
-def _headers(value: object) -> dict[str, str]:
-    if not isinstance(value, Mapping):
-        raise ValueError('write an object such as {"Authorization": "env:REPORTS_TOKEN"}')
-    return {str(name): str(text) for name, text in value.items()}
-
-
 def _header_problems(headers: object) -> Iterator[InitErrorDetails]:
     """Yield the problems of headers, without their values, which may be secrets."""
     for name, value in headers.items() if isinstance(headers, Mapping) else ():
@@ -87,16 +83,11 @@ def _check_header(name: str, value: object) -> None:
 
 
 def _columns(value: object) -> dict[str, str]:
-    if not isinstance(value, Mapping):
-        raise ValueError('write an object such as {"id": "text", "amount": "decimal"}')
     check = one_of(*KINDS)
-    return {parse_line(name): str(check(kind)) for name, kind in value.items()}
-
-
-def _parameters(value: object) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        raise ValueError("write an object in { }")
-    return {str(key): item for key, item in value.items()}
+    return {
+        parse_line(name): str(check(kind))
+        for name, kind in as_object(value, '{"id": "text"}').items()
+    }
 
 
 class SourceModel(Document):
@@ -104,11 +95,13 @@ class SourceModel(Document):
 
     file: Annotated[str, BeforeValidator(parse_file)] | None = None
     url: Annotated[str, BeforeValidator(parse_source_url)] | None = None
-    headers: Annotated[dict[str, str], BeforeValidator(_headers)] | None = None
+    headers: (
+        Annotated[dict[str, str], BeforeValidator(partial(as_object, example=HEADERS))] | None
+    ) = None
     sql: Annotated[str, BeforeValidator(_sql)] | None = None
     connection: Name | None = None
     reader: Name | None = None
-    parameters: Annotated[dict[str, Any], BeforeValidator(_parameters)] | None = None
+    parameters: Annotated[dict[str, Any], BeforeValidator(as_object)] | None = None
 
     @classmethod
     def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:

@@ -3,37 +3,31 @@
 import json
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, JsonValue
+from pydantic import AfterValidator, BeforeValidator
+
+from models.document import as_object
+from models.values import FreeJson
 
 KINDS = ("design", "permissions")
 LONGEST = 100_000
 MOST = 200
 
 
-def _document(value: object) -> object:
-    if not isinstance(value, dict):
-        raise ValueError('write an object in { }, such as {"title": "Sales"}')
-    try:
-        length = len(written(value))
-    except (TypeError, ValueError, RecursionError):
-        raise ValueError(
-            "is not JSON; use only texts, numbers, true, false, null, [ ] and { }"
-        ) from None
+def _short(document: dict[str, Any]) -> dict[str, Any]:
+    length = len(json.dumps(document, ensure_ascii=False, default=str))
     if length > LONGEST:
         raise ValueError(f"is too long ({length} characters of JSON); write at most {LONGEST}")
-    return value
+    return document
 
 
-def _documents(value: object) -> object:
-    if not isinstance(value, dict):
-        raise ValueError('write an object in { }: one document for each name, {"start": { }}')
-    if len(value) > MOST:
-        raise ValueError(f"has {len(value)} documents; write at most {MOST}")
-    return value
+def _few(documents: dict[str, Any]) -> dict[str, Any]:
+    if len(documents) > MOST:
+        raise ValueError(f"has {len(documents)} documents; write at most {MOST}")
+    return documents
 
 
-JsonDocument = Annotated[dict[str, JsonValue], BeforeValidator(_document)]
-Documents = Annotated[dict[str, JsonDocument], BeforeValidator(_documents)]
+JsonDocument = Annotated[dict[str, FreeJson], BeforeValidator(as_object), AfterValidator(_short)]
+Documents = Annotated[dict[str, JsonDocument], BeforeValidator(as_object), AfterValidator(_few)]
 
 
 def written(document: dict[str, Any]) -> str:

@@ -4,7 +4,9 @@ pydantic's parser is not used: it reads P1M as 30 days, P1Y as 365, and "00:10:0
 """
 
 import re
+from collections.abc import Iterator
 from datetime import timedelta
+from typing import TypeGuard
 
 _NUMBER = "[0-9]{1,9}"
 _PATTERN = re.compile(
@@ -17,7 +19,7 @@ _PATTERN = re.compile(
 SECOND = timedelta(seconds=1)
 LONGEST = timedelta(days=36_600)
 EXAMPLES = 'write an ISO 8601 duration such as "PT5M", "PT4H" or "P1D"'
-_SHOWN = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+SHORT = {"day": "d", "hour": "h", "minute": "min", "second": "s"}
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _SPOKEN = re.compile(
     r"(?:every\s+)?([0-9]{1,6})\s*(s|m|h|d|w|secs?|mins?|hrs?|(?:second|minute|hour|day|week)s?)",
@@ -61,23 +63,29 @@ def parse_delay(value: object) -> timedelta:
 
 def format_span(span: timedelta) -> str:
     """Return `span` in canonical ISO 8601, of days, hours, minutes and seconds (`P7DT30S`)."""
-    days, seconds = span.days, span.seconds
-    clock = _written(((seconds // 3600, "H"), (seconds // 60 % 60, "M"), (seconds % 60, "S")))
-    text = _written(((days, "D"),)) + (f"T{clock}" if clock else "")
+    day, *clock = (f"{n}{unit[0].upper()}" if n else "" for unit, n in _counts(span))
+    text = day + ("T" + "".join(clock) if any(clock) else "")
     return f"P{text}" if text else "PT0S"
+
+
+def span_in_words(span: timedelta) -> str:
+    """Return a span in words: `1 hour 30 minutes`."""
+    return " ".join(f"{n} {unit}{'s' if n > 1 else ''}" for unit, n in _counts(span) if n)
 
 
 def lasting(span: timedelta) -> str:
     """Return a duration in its two largest units: `2 min 5 s`, `3 h`, `0 s`."""
-    left = round(max(0.0, span.total_seconds()))
-    parts: list[str] = []
-    for unit, seconds in _SHOWN:
-        count, left = divmod(left, seconds)
-        if count:
-            parts.append(f"{count} {unit}")
-        elif parts:
-            break
-    return " ".join(parts[:2]) or "0 s"
+    counts = [*_counts(timedelta(seconds=round(max(0.0, span.total_seconds()))))]
+    first = next((place for place, (_, n) in enumerate(counts) if n), len(counts))
+    shown = (f"{n} {SHORT[unit]}" for unit, n in counts[first : first + 2] if n)
+    return " ".join(shown) or "0 s"
+
+
+def _counts(span: timedelta) -> Iterator[tuple[str, int]]:
+    """Yield the units of a span, from days on, with how many of each it has."""
+    hours, seconds = divmod(span.seconds, 3600)
+    yield from (("day", span.days), ("hour", hours))
+    yield from (("minute", seconds // 60), ("second", seconds % 60))
 
 
 def guessed(value: object) -> str | None:
@@ -86,27 +94,14 @@ def guessed(value: object) -> str | None:
     A number is seconds, as are the digits of a text; also `5 minutes`, `1h` and `T5M`.
     """
     try:
-        span = _guessed(value)
+        span = timedelta(seconds=int(value)) if _is_number(value) else _guessed_text(value)
     except (OverflowError, TypeError, ValueError):
         return None
     return format_span(span) if span is not None and SECOND <= span <= LONGEST else None
 
 
-def _guessed(value: object) -> timedelta | None:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return timedelta(seconds=int(value))
-    return _guessed_text(value.strip()) if isinstance(value, str) and len(value) <= 40 else None
-
-
-def span_in_words(span: timedelta) -> str:
-    """Return a span in words: `1 hour 30 minutes`."""
-    hours, seconds = divmod(span.seconds, 3600)
-    counts = {"day": span.days, "hour": hours, "minute": seconds // 60, "second": seconds % 60}
-    words = [f"{n} {unit}{'s' if n > 1 else ''}" for unit, n in counts.items() if n]
-    return " ".join(words)
-
-
-def _guessed_text(text: str) -> timedelta | None:
+def _guessed_text(value: object) -> timedelta | None:
+    text = value.strip() if isinstance(value, str) and len(value) <= 40 else ""
     if text.isascii() and text.isdigit():
         return timedelta(seconds=int(text))
     if spoken := _SPOKEN.fullmatch(text):
@@ -114,11 +109,7 @@ def _guessed_text(text: str) -> timedelta | None:
     return _exact(f"P{text}") if _PATTERN.fullmatch(f"P{text}") and text else None
 
 
-def _written(parts: tuple[tuple[int, str], ...]) -> str:
-    return "".join(f"{count}{unit}" for count, unit in parts if count)
-
-
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

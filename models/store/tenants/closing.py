@@ -24,7 +24,7 @@ COUNTING = '"from":"end"'
 
 def names_calendars(plan: object) -> bool:
     """Return whether a plan, or its text, leaves out a calendar; a broken one does not."""
-    return NAMING in plan if isinstance(plan, str) else getattr(plan, "names_calendars", False)
+    return NAMING in plan if isinstance(plan, str) else bool(getattr(plan, "calendars", ()))
 
 
 def is_counted(plan: object) -> bool:
@@ -39,7 +39,7 @@ def is_due_as_stored(plan: object) -> bool:
 
 def closing(connection: sa.Connection, plan: "Plan", small_app_id: int) -> "Plan":
     """Return a plan that leaves out what the calendars of its small app hold."""
-    if not plan.names_calendars:
+    if not plan.calendars:
         return plan
     return plan.with_calendars(tenants.calendars_of(connection, small_app_id))
 

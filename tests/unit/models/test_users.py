@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from models.users import InvalidUsers, UserModel, parse_users, read_user_rows
+from models.users import InvalidUsers, UserModel, parse_users
 
 ANN = "ann@example.com"
 
@@ -69,50 +69,3 @@ def test_the_faults_of_all_rows_are_reported_at_once() -> None:
     }  # fmt: skip
     assert '"name"' in found["row 2.nmae"]
     assert "row 4" in found["row 5.id"]
-
-
-def test_a_json_list_is_read() -> None:
-    assert read_user_rows('[{"id": "a"}, {"id": "b"}]', ".json") == [{"id": "a"}, {"id": "b"}]
-
-
-def test_a_json_list_may_be_longer_than_a_document() -> None:
-    text = "[" + ",".join(f'{{"id": "user-{n}@example.com"}}' for n in range(10_000)) + "]"
-
-    assert len(text) > 256 * 1024
-    assert len(read_user_rows(text, ".JSON")) == 10_000
-
-
-def test_json_lines_are_read() -> None:
-    assert read_user_rows('{"id": "a"}\r\n\n{"id": "b"}', ".jsonl") == [{"id": "a"}, {"id": "b"}]
-
-
-def test_csv_is_read_and_empty_cells_are_absent() -> None:
-    text = f'\ufeffid, name,groups,active\r\n{ANN},"Ann, A.", sales; managers ,TRUE\r\nbob,,,\r\n'
-
-    assert read_user_rows(text, ".csv") == [
-        {"id": ANN, "name": "Ann, A.", "groups": ["sales", "managers"], "active": "TRUE"},
-        {"id": "bob", "groups": []},
-    ]
-
-
-@pytest.mark.parametrize(
-    ("text", "suffix", "path"),
-    [
-        ("{}", ".json", "document"),
-        ("[", ".json", "line 1, column 2"),
-        ('{"id": 1}\n{]\n', ".jsonl", "line 2"),
-        ('id\n"a', ".csv", "line 1"),
-        ("", ".xlsx", "document"),
-    ],
-)
-def test_a_file_that_cannot_be_read_is_refused(text: str, suffix: str, path: str) -> None:
-    with pytest.raises(InvalidUsers) as refused:
-        read_user_rows(text, suffix)
-
-    assert [path] == [problem.path for problem in refused.value.problems]
-
-
-def test_cells_without_a_column_are_reported_with_their_row() -> None:
-    found = problems(read_user_rows(f"id,name\n{ANN},Ann,extra\n", ".csv"))
-
-    assert list(found) == ["row 1.(cells beyond the last column)"]

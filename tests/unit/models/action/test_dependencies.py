@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from models.action.document import load_action, parse_action, plan_of, stored_document
-from models.action.warnings import KnownNames, warnings_of
 from models.errors import InvalidAction
 from models.parsing import ParseContext
 from models.values.durations import format_span
 from scheduler.changes.cycles import cycle
 from tests.factories import STEPS
 from tests.unit.models.action.minimal import NOW, action
+from views.warnings import KnownNames, warnings_of
 
 CONTEXT = ParseContext("Europe/Paris", NOW, STEPS)
 REFRESH = {"action": "refresh"}

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from models.action.document import ParseContext, parse_action
-from models.action.warnings import KnownNames, warnings_of
 from models.celery_task import CeleryRules
 from models.errors import InvalidAction
 from models.json_text import InvalidJson, read_json
 from tests.factories import STEPS
 from tests.unit.models.action.minimal import NOW, action
+from views.warnings import KnownNames, warnings_of
 
 FILE = Path(__file__).with_name("mistakes.json")
 MISTAKES: list[dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))

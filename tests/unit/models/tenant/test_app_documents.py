@@ -27,7 +27,7 @@ def test_any_json_object_is_a_document() -> None:
 @pytest.mark.parametrize(
     ("value", "path", "remedy"),
     [
-        pytest.param([], "", "one document for each name", id="no_object"),
+        pytest.param([], "", "write an object in { }", id="no_object"),
         pytest.param({"start": "blue"}, ".start", "write an object in { }", id="a_text"),
         pytest.param({"start": {"a": "x" * LONGEST}}, ".start", "is too long", id="too_long"),
         pytest.param({f"d{n}": {} for n in range(MOST + 1)}, "", "at most 200", id="too_many"),

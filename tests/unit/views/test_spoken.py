@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from models.values.spoken import spoken_instant
 from tests.tables import table
+from views.finding import spoken_instant
 
 # 09:30 in Paris, and the evening before in Honolulu.
 NOW = datetime(2026, 11, 26, 8, 30, 15, tzinfo=UTC)

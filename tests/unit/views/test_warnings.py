@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 
 from models.action.document import ParseContext, load_action, parse_action
-from models.action.warnings import UNSENT, KnownNames, warnings_of
 from tests.factories import STEPS
 from tests.unit.models.action.minimal import NOW, action
+from views.warnings import UNSENT, KnownNames, warnings_of
 
 KNOWN = KnownNames(
     users=["ann@example.com"],
