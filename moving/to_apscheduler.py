@@ -124,7 +124,7 @@ def _triggers(rule: RuleModel, plan: Plan, bounds: str) -> list[str]:
 
 def _interval(rule: IntervalModel, plan: Plan) -> str:
     starts_at, ends_at = plan.policy.starts_at, plan.policy.ends_at
-    first = rule.starting_at and rule.starting_at + rule.first_n * rule.every
+    first = rule.starting_at
     if first and starts_at:
         first += max(-((first - starts_at) // rule.every), 0) * rule.every
     bounds = _dated(start_date=first or starts_at, end_date=ends_at and ends_at - SECOND)

@@ -133,7 +133,7 @@ def stored_document(action: ScheduledActionModel) -> dict[str, Any]:
 
     Booleans, durations and zone names are normalised, false steps are omitted, instants of
     intervals and of the policy are UTC. Parsing it gives the same plan in any zone of the small
-    app. An interval without `starting_at` gets its action's creation, and `skip_first`.
+    app.
     """
     document: dict[str, Any] = as_written(action)
     return document

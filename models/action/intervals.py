@@ -25,7 +25,6 @@ from models.action.schedule import ONE_SECOND, Grid, Once, Schedule
 from models.parsing import Reading, reading_of
 from models.problems import line_error
 from models.values import (
-    Flag,
     UtcInstant,
     Zone,
     format_instant,
@@ -89,18 +88,15 @@ class RepeatingModel(Jittered):
 class IntervalModel(Excepted, Begun, RepeatingModel):
     """Due at starting_at + n·every, on a fixed grid.
 
-    Without `starting_at` the grid begins at the action's creation, which is no occurrence itself.
+    Without `starting_at` the grid begins one interval after the action's creation.
     """
 
     starting_at: UtcInstant | None = None
-    skip_first: Flag = False
     tolerance: Spread | None = None
 
-    def resolved(self) -> Self:
-        """Return the rule with the beginning of its grid."""
-        found = super().resolved()
-        is_given = self.starting_at is not None or found.starting_at is None
-        return found if is_given else found.model_copy(update={"skip_first": True})
+    def after_creation(self, created_at: datetime) -> datetime:
+        """Return the first occurrence of a rule without `starting_at`: one interval later."""
+        return created_at + self.every
 
     @field_validator("tolerance")
     @classmethod
@@ -110,14 +106,9 @@ class IntervalModel(Excepted, Begun, RepeatingModel):
             raise ValueError(f'is not shorter than `every`; write less than "{format_span(every)}"')
         return tolerance
 
-    @property
-    def first_n(self) -> int:
-        """The number of the first grid point that is an occurrence."""
-        return 1 if self.skip_first or self.starting_at is None else 0
-
     def every_occurrence(self, uid: UUID) -> Schedule:  # noqa: ARG002 - the same for all actions
         """Return the grid."""
-        return Grid(self.begins_at, self.every, self.first_n)
+        return Grid(self.begins_at, self.every)
 
     def words(self, zone: str) -> str:  # noqa: ARG002 - its instants are UTC
         """Return the interval and where its grid begins."""

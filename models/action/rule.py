@@ -138,16 +138,20 @@ class Begun(RuleModel):
     @property
     def begins_at(self) -> datetime:
         """The instant that it counts from."""
-        return self.starting_at or self._created_at or EPOCH
+        return self.starting_at or self.after_creation(self._created_at or EPOCH)
+
+    def after_creation(self, created_at: datetime) -> datetime:
+        """Return the instant that a rule without `starting_at` counts from."""
+        return created_at
 
     def resolved(self) -> Self:
         """Return the rule with the instant that it counts from, if that is known."""
-        at = self.starting_at or self._created_at
-        return super().resolved() if at is None else self.begun(at)
+        found = super().resolved()
+        return found if self._created_at is None else found.begun(self._created_at)
 
-    def begun(self, at: datetime) -> Self:
-        """Return the rule that counts from `at`."""
-        found = super().resolved().model_copy(update={"starting_at": at})
+    def begun(self, created_at: datetime) -> Self:
+        """Return the rule that counts from the action's creation."""
+        found = self.model_copy(update={"starting_at": self.after_creation(created_at)})
         found._created_at = None
         return found
 

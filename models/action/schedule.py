@@ -64,32 +64,29 @@ class Once:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The grid anchor + n·every for n ≥ first_n, independent of runs and restarts."""
+    """The grid anchor + n·every for n ≥ 0, independent of runs and restarts."""
 
     anchor: datetime
     every: timedelta
-    first_n: int
 
     def next(self, after: datetime) -> datetime | None:
         """Return the first grid point strictly after `after`; None past the calendar's end."""
-        return self._at(max(self._steps_until(after) + 1, self.first_n))
+        return self._at(max(self._steps_until(after) + 1, 0))
 
     def last(self, since: datetime, until: datetime) -> datetime | None:
         """Return the latest grid point in (since, until], or None."""
         n = self._steps_until(until)
-        point = self._at(n) if n >= self.first_n else None
+        point = self._at(n) if n >= 0 else None
         return point if point is not None and point > since else None
 
     def between(self, since: datetime, until: datetime) -> list[datetime]:
         """Return the grid points in (since, until], ascending."""
-        first = max(self._steps_until(since) + 1, self.first_n)
+        first = max(self._steps_until(since) + 1, 0)
         return [self.anchor + n * self.every for n in range(first, self._steps_until(until) + 1)]
 
     def count(self, since: datetime, until: datetime) -> int:
         """Return the number of grid points in (since, until]."""
-        before_first = self.first_n - 1
-        reached = max(self._steps_until(until), before_first)
-        return max(0, reached - max(self._steps_until(since), before_first))
+        return max(0, self._steps_until(until) - max(self._steps_until(since), -1))
 
     def _steps_until(self, instant: datetime) -> int:
         return (instant - self.anchor) // self.every

@@ -4,6 +4,8 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
+from tests.chaos.occurrences import span
+
 MINUTE = timedelta(minutes=1)
 
 
@@ -39,7 +41,7 @@ def random_when(random: Random, now: datetime) -> Any:
     if kind == "old interval":
         when["starting_at"] = (now - random.randint(1, 90) * MINUTE).isoformat()
     else:
-        when |= {"starting_at": now.isoformat(), "skip_first": True}
+        when["starting_at"] = (now + span(when["every"])).isoformat()
     if random.random() < 0.3:
         when["jitter"] = "PT4S"
     if random.random() < 0.2:

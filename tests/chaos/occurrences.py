@@ -84,7 +84,7 @@ def _of_interval(
     if jitter:
         digest = hashlib.sha256(UUID(uid).bytes).digest()
         anchor += timedelta(seconds=int.from_bytes(digest[:8], "big") % int(jitter.total_seconds()))
-    number = max((since - anchor) // every, 1 if is_true(rule.get("skip_first", False)) else 0)
+    number = max((since - anchor) // every, 0)
     while (at := anchor + number * every) <= until:
         if at > since:
             yield at

@@ -153,11 +153,6 @@ def stored(value: Any) -> Any:
         pytest.param(
             {"every": "PT2M", "starting_at": "2026-11-23T06:01:05Z"}, [(1, 5), (3, 5)], id="grid"
         ),
-        pytest.param(
-            {"every": "PT2M", "starting_at": "2026-11-23T06:01:05Z", "skip_first": True},
-            [(3, 5)],
-            id="a_grid_whose_first_point_is_its_creation",
-        ),
     ],
 )
 def test_the_checker_computes_the_due_instants(when: Any, expected: list[tuple[int, int]]) -> None:

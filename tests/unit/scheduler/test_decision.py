@@ -189,7 +189,6 @@ RULES = st.one_of(
         make_rule,
         every=st.sampled_from(["PT3M", "PT7M", "PT45M"]),
         starting_at=st.just("2026-10-24T00:00:00Z"),
-        skip_first=st.booleans(),
         jitter=st.sampled_from(["PT0S", "PT3M"]),
     ),
     st.builds(

@@ -11,7 +11,7 @@ const formRules = (form) => {
   const duration = formKinds.duration;
   // What a rule has beside its rhythm, and an interval beside its length.
   const kept = ["except", "jitter", "jitter_each"];
-  const ofInterval = ["timezone", "starting_at", "skip_first", "tolerance"];
+  const ofInterval = ["timezone", "starting_at", "tolerance"];
   // The fields that write a part of a rule.
   const parts = ["time", "every", "hours", "span", "weekday", "day", "nth", "since", "interval", "unit", "byday", "which", "kind", "dates", "month", "stop", "count", "until", "rrule", "times", "counts", "event", "delay", "action", "ends", "cron", "due"];
 

@@ -316,7 +316,7 @@ def test_an_interval_without_a_start_begins_one_interval_after_its_creation() ->
     (rule,) = plan_of(found).rules
 
     assert isinstance(rule, IntervalModel)
-    assert (rule.every, rule.starting_at, rule.first_n) == (timedelta(hours=1), NOW, 1)
+    assert (rule.every, rule.starting_at) == (timedelta(hours=1), NOW + timedelta(hours=1))
     assert stored_document(found)["when"] == {"every": "PT1H"}
 
 
@@ -326,7 +326,7 @@ def test_an_interval_with_a_start_begins_there() -> None:
     ).rules
 
     assert isinstance(trigger, IntervalModel)
-    assert (trigger.first_n, trigger.starting_at) == (0, datetime(2026, 12, 1, 7, tzinfo=UTC))
+    assert trigger.starting_at == datetime(2026, 12, 1, 7, tzinfo=UTC)
 
 
 def test_an_edited_interval_keeps_the_grid_of_its_creation() -> None:
@@ -334,8 +334,7 @@ def test_an_edited_interval_keeps_the_grid_of_its_creation() -> None:
     (trigger,) = plan_of(parse(action(when={"every": "PT1H"}), created_at=created_at)).rules
 
     assert isinstance(trigger, IntervalModel)
-    assert trigger.starting_at == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-    assert trigger.first_n == 1
+    assert trigger.starting_at == datetime(2026, 1, 2, 4, 4, 5, tzinfo=UTC)
 
 
 def test_applying_a_document_again_stores_the_same() -> None:
@@ -354,7 +353,7 @@ WHENS: list[Any] = [
     {"due_date": "2027-03-28 02:30"},
     {"every": 3600},
     {"every": "P1W", "starting_at": "2020-01-01T00:00Z", "jitter": "PT10M", "tolerance": "PT0S"},
-    {"every": "PT90S", "starting_at": "2020-01-01T00:00", "skip_first": "true"},
+    {"every": "PT90S", "starting_at": "2020-01-01T00:00"},
     [{"cron_rule": "0 7 * * 1"}, {"due_date": "2027-01-01T00:00"}],
 ]
 spans = st.integers(60, 600_000).map(lambda seconds: f"PT{seconds}S")
