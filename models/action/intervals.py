@@ -1,16 +1,14 @@
 """Intervals: on a fixed grid, or counted from the end of the last operation."""
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, ClassVar, Self
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, field_validator
-from pydantic_core import InitErrorDetails
 
 from models.action.policy import AS_ISO, INTERVAL_LOOK_BACK
 from models.action.rule import (
@@ -19,11 +17,9 @@ from models.action.rule import (
     Excepted,
     Jittered,
     Spread,
-    parse_spread,
 )
 from models.action.schedule import ONE_SECOND, Grid, Once, Schedule
-from models.parsing import Reading, reading_of
-from models.problems import line_error
+from models.parsing import reading_of
 from models.values import (
     UtcInstant,
     Zone,
@@ -43,10 +39,11 @@ DAY = timedelta(days=1)
 A_MONTH = timedelta(days=30)
 
 
-parse_every = partial(parse_span, most=LONGEST_INTERVAL, seconds_allowed=True)
-Every = Annotated[timedelta, BeforeValidator(parse_every), AS_ISO]
-
-
+Every = Annotated[
+    timedelta,
+    BeforeValidator(partial(parse_span, most=LONGEST_INTERVAL, seconds_allowed=True)),
+    AS_ISO,
+]
 From = Annotated[str, BeforeValidator(one_of(GRID, END))]
 
 
@@ -56,11 +53,6 @@ class RepeatingModel(Jittered):
     timezone: Zone | None = None
     every: Every
     from_: From = Field(GRID, alias="from")
-
-    @classmethod
-    def contradictions(cls, raw: Mapping[str, Any], reading: Reading, /) -> list[InitErrorDetails]:
-        """Return the faults of its jitter."""
-        return [*super().contradictions(raw, reading), *_jitter_over_every(raw)]
 
     @field_validator("starting_at", mode="before", check_fields=False)
     @classmethod
@@ -77,6 +69,8 @@ class RepeatingModel(Jittered):
                 f'is shorter than a tick; write "{format_span(tick)}" or more, or set '
                 "SCHED_SCHEDULER_TICK_SECONDS to a divisor of 60 that is no longer"
             )
+        if every < info.data.get("jitter", every):
+            raise ValueError("is shorter than `jitter`; write a shorter jitter")
         return every
 
     @property
@@ -153,14 +147,6 @@ class FromEndModel(RepeatingModel):
         """Return the interval, and the first occurrence if it has one of its own."""
         first = "" if self.starting_at is None else f", first {instant_or_dash(self.starting_at)}"
         return f"{span_in_words(self.every)} after the last run ended{first}"
-
-
-def _jitter_over_every(raw: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-    with suppress(ValueError):
-        every, jitter = parse_every(raw.get("every")), parse_spread(raw.get("jitter", "PT0S"))
-        if jitter > every:
-            remedy = f'is longer than `every`; write "{format_span(every)}" or less'
-            yield line_error(("jitter",), raw["jitter"], remedy)
 
 
 def _drift(every: timedelta, starting_at: datetime, zone: str) -> Iterator[str]:

@@ -4,14 +4,20 @@ One class is one kind: its keys, its occurrences, its words and its warnings. Th
 are in `rules`, those on events in `event_rules`; `when.KINDS` names them all.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from uuid import UUID
 
-from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
-from pydantic_core import InitErrorDetails
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from models.action.exceptions import Closed, Except
 from models.action.policy import AS_ISO, LOOK_BACK
@@ -19,15 +25,15 @@ from models.action.schedule import MOST_CLOSED, NO_UID, Drawn, Excepting, Moved,
 from models.document import Document
 from models.fingerprint import jitter_offset
 from models.parsing import Calendars, Reading, reading_of
-from models.problems import line_error
 from models.values import Flag, Zone
 from models.values.durations import parse_span, span_in_words
 
 LONGEST_INTERVAL = timedelta(days=3660)
 NOTHING = timedelta(0)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-parse_spread = partial(parse_span, least=NOTHING, most=LONGEST_INTERVAL)
-Spread = Annotated[timedelta, BeforeValidator(parse_spread), AS_ISO]
+Spread = Annotated[
+    timedelta, BeforeValidator(partial(parse_span, least=NOTHING, most=LONGEST_INTERVAL)), AS_ISO
+]
 
 
 class RuleModel(Document):
@@ -171,14 +177,12 @@ class Jittered(RuleModel):
         """Whether it has a jitter, whose offset is that of the action."""
         return bool(self.jitter)
 
+    @field_validator("jitter_each")
     @classmethod
-    def contradictions(cls, raw: Mapping[str, Any], reading: Reading, /) -> list[InitErrorDetails]:
-        """Return the fault of drawing an offset without a jitter."""
-        found = super().contradictions(raw, reading)
-        if raw.get("jitter_each") in {True, "true"} and "jitter" not in raw:
-            remedy = 'needs the span to draw from; write "jitter": "PT5M" beside it'
-            found.append(line_error(("jitter_each",), raw["jitter_each"], remedy))
-        return found
+    def _from_a_span(cls, is_drawn: bool, info: ValidationInfo) -> bool:
+        if is_drawn and info.data.get("jitter") == NOTHING:
+            raise ValueError('needs the span to draw from; write "jitter": "PT5M" beside it')
+        return is_drawn
 
     @property
     def jitter_words(self) -> str:
