@@ -31,29 +31,21 @@ def in_words(rule: str) -> str:
         [value for value, flag in enumerate(one.flags) if flag] for one in read
     )
     either = not (fields[2].startswith("*") or fields[4].startswith("*"))
-    dates = _Dates(days, read[2].modifiers)
-    week = _Week(sorted({value or 7 for value in weekdays}), read[4].modifiers)
-    return f"{_time(minutes, hours)}{_day(dates, months, week, either)}"
+    week = _Days(sorted({value or 7 for value in weekdays}), read[4].modifiers)
+    return f"{_time(minutes, hours)}{_day(_Days(days, read[2].modifiers), months, week, either)}"
 
 
-class _Dates(NamedTuple):
-    """The days of a month, and the modifiers of some."""
+class _Days(NamedTuple):
+    """The days of a month, or of a week from 1 (Monday) to 7, and the modifiers of some."""
 
     days: list[int]
     modifiers: tuple[DayModifier, ...]
 
-    def in_words(self) -> str:
+    def dates(self) -> str:
         parts = [_dates(self.days)] if self.days else []
         return joined([*parts, *map(_modifier, self.modifiers)], "and")
 
-
-class _Week(NamedTuple):
-    """The days of a week from 1 (Monday) to 7, and the modifiers of some."""
-
-    days: list[int]
-    modifiers: tuple[DayModifier, ...]
-
-    def in_words(self, last_word: str = "and") -> str:
+    def weekdays(self, last_word: str = "and") -> str:
         parts = [listed(self.days, ("", *WEEKDAY_NAMES), last_word)] if self.days else []
         return joined([*parts, *map(_modifier, self.modifiers)], last_word)
 
@@ -103,22 +95,22 @@ def _past_hours(hours: list[int]) -> str:
     return f"hour{'s' if len(hours) > 1 else ''} {listed(hours, range(24))}"
 
 
-def _day(dates: _Dates, months: list[int], week: _Week, either: bool) -> str:
+def _day(dates: _Days, months: list[int], week: _Days, either: bool) -> str:
     of_months = "" if len(months) == 12 else listed(months, ("", *MONTH_NAMES))
     in_months = f" in {of_months}" if of_months else ""
     every_date, every_weekday = len(dates.days) == 31, len(week.days) == 7
     if (every_date and every_weekday) or (either and (every_date or every_weekday)):
         return in_months
-    weekdays = f" on {week.in_words()}"
+    weekdays = f" on {week.weekdays()}"
     weekdays += f" of {of_months or 'each month'}" if week.modifiers else in_months
     if every_date:
         return weekdays
-    of_dates = f" on {dates.in_words()} of {of_months or 'the month'}"
+    of_dates = f" on {dates.dates()} of {of_months or 'the month'}"
     if every_weekday:
         return of_dates
     if either:
         return f"{of_dates} or{weekdays}"
-    return f"{of_dates}, only if it is {week.in_words('or')}"
+    return f"{of_dates}, only if it is {week.weekdays('or')}"
 
 
 def _dates(days: list[int]) -> str:

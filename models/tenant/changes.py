@@ -18,37 +18,30 @@ LONGEST_VALUE = 60
 def changes_between(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Return one sentence for each difference of `new` from `old`; empty if they are equal."""
     changes = []
-    for key in sorted({*old, *new}):
+    for key in sorted(key for key in {*old, *new} if old.get(key) != new.get(key)):
         before, after = old.get(key), new.get(key)
-        if before == after:
-            continue
-        is_named = isinstance(before or {}, Mapping) and isinstance(after or {}, Mapping)
-        if key in NAMED and is_named:
-            changes += _named(NAMED[key], before or {}, after or {})
+        if key in NAMED:
+            its, now = before or {}, after or {}
+            names = sorted(name for name in {*its, *now} if its.get(name) != now.get(name))
+            changes += [
+                f'{NAMED[key]} "{name}" {_fate(its.get(name), now.get(name))}' for name in names
+            ]
+        elif (shown := _short(after)) is None:
+            changes.append(f"{key} {_fate(before, after)}")
         else:
-            changes.append(_plain(key, before, after))
+            was = _short(before)
+            changes.append(f"{key} {shown}" if was is None else f"{key} {shown}, was {was}")
     return changes
 
 
-def _named(what: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    return [
-        f'{what} "{name}" {_fate(name, old, new)}'
-        for name in sorted({*old, *new})
-        if name not in old or name not in new or old[name] != new[name]
-    ]
-
-
-def _fate(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    if name not in old:
+def _fate(before: object, after: object) -> str:
+    if before is None:
         return "added"
-    return "changed" if name in new else "removed"
+    return "removed" if after is None else "changed"
 
 
-def _plain(key: str, old: object, new: object) -> str:
-    if new is None:
-        return f"{key} removed"
-    shown = str(new).lower() if isinstance(new, bool) else str(new)
-    if isinstance(new, dict | list) or len(shown) > LONGEST_VALUE or "\n" in shown:
-        return f"{key} {'added' if old is None else 'changed'}"
-    was = "" if old is None else f", was {str(old).lower() if isinstance(old, bool) else old}"
-    return f"{key} {shown}{was if len(was) <= LONGEST_VALUE else ''}"
+def _short(value: object) -> str | None:
+    """Return a value as one short text; None for none, a long one, and one that has parts."""
+    shown = str(value).lower() if isinstance(value, bool) else str(value)
+    is_long = len(shown) > LONGEST_VALUE or "\n" in shown
+    return None if value is None or is_long or isinstance(value, dict | list) else shown
