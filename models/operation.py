@@ -146,19 +146,6 @@ class StepState(StrEnum):
     SKIPPED = "skipped"
 
 
-def after_loss(losses: int, *, repeatable: bool, cancel_requested: bool) -> OperationState:
-    """Return the next state of a running operation whose worker is lost.
-
-    `losses` counts earlier ones. A requested cancel takes effect; a step that is not repeatable
-    fails the operation; else it is tried again, up to three times.
-    """
-    if cancel_requested:
-        return OperationState.CANCELLED
-    if not repeatable or losses >= MOST_LOSSES:
-        return OperationState.FAILED
-    return OperationState.PENDING
-
-
 def worst(states: Collection[str]) -> str:
     """Return the state that stands for several, such as the failed one."""
     return next((state for state in _WORST if state in states), min(states))

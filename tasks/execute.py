@@ -23,7 +23,7 @@ from models.store.operations import heartbeat
 from models.store.operations.end import EndResult, Outcome, end
 from models.store.operations.put_back import CANCELLED, failed, lost
 from models.store.operations.start_checks import TAKEN, NotStarted
-from models.store.operations.take import Claim, Claimant, ClaimRequest, claim
+from models.store.operations.take import Claim, ClaimRequest, claim
 from models.worker_kinds import EXECUTE_HEAVY, EXECUTE_QUICK, OURS
 from runtime.config import Settings
 from runtime.db_retry import persist, start
@@ -139,8 +139,7 @@ def _claim(
     wanted = ClaimRequest(*message, worker)
 
     def claimed(connection: sa.Connection) -> Claim | NotStarted:
-        ours = Claimant(OURS, script.open)
-        return claim(connection, wanted, ours, alerts=alerts)
+        return claim(connection, wanted, alerts, OURS, script.open)
 
     return start(message[0], lambda: persist(engine, claimed), TAKEN)
 

@@ -10,8 +10,9 @@ from models.store.operations.end import EndResult, Outcome
 from models.store.operations.end import end as end_attempt
 from models.store.operations.heartbeat import NO_NEWS, ProgressUpdate
 from models.store.operations.start_checks import NotStarted
-from models.store.operations.take import ANY_CLAIMANT, Claim, Claimant, ClaimRequest
+from models.store.operations.take import Claim, ClaimRequest
 from models.tables import operations
+from models.worker_kinds import WorkerKind
 from runtime.sections import AlertSettings
 
 
@@ -26,12 +27,12 @@ def claim(
     id: UUID,
     attempt: int,
     worker: str,
-    claimant: Claimant = ANY_CLAIMANT,
+    worker_kind: WorkerKind | None = None,
     *,
     alerts: AlertSettings,
 ) -> Claim | NotStarted:
     """Claim an attempt with a secret of its own."""
-    return take.claim(connection, ClaimRequest(id, attempt, worker), claimant, alerts=alerts)
+    return take.claim(connection, ClaimRequest(id, attempt, worker), alerts, worker_kind)
 
 
 def beat(

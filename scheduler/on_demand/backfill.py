@@ -12,7 +12,7 @@ from models.action.plan import Plan
 from models.errors import Refused
 from models.fingerprint import operation_id
 from models.sql import read_clock
-from models.store import audit
+from models.store import audit, operations
 from models.store.actions import cursors
 from models.store.operations import backfills, refusals
 from models.store.tenants.closing import closing
@@ -85,7 +85,8 @@ def share_of(
 ) -> Share:
     """Return which of a range's occurrences are recorded, repeated and passed over."""
     ids = [operation_id(wanted.uid, at) for at in occurrences]
-    return sort_out(wanted.uid, occurrences, backfills.found_among(connection, ids), wanted.mode)
+    recorded = {row["id"]: row for row in operations.by_ids(connection, ids)}
+    return sort_out(wanted.uid, occurrences, recorded, wanted.mode)
 
 
 def cancel(engine: sa.Engine, uid: UUID, actor: str) -> tuple[list[UUID], int]:

@@ -1,6 +1,6 @@
 """Store backfills: ranges of an action's past, each recorded in one transaction."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -93,18 +93,6 @@ def _cancel(connection: sa.Connection, reason: str, *which: sa.ColumnElement[boo
     cancelled = sa.update(backfills).where(*which).returning(backfills.c.id)
     ended = cancelled.values(state="cancelled", error=reason, finished_at=database_now())
     return list(connection.execute(ended).scalars())
-
-
-def found_among(connection: sa.Connection, ids: Collection[UUID]) -> dict[UUID, dict[str, Any]]:
-    """Return those of `ids` that exist as operations, by id, with what running again needs."""
-    wanted = (
-        "id", "action_uid", "occurrence_at", "subject", "state", "reason", "attempt", "revision",
-        "steps", "first_started_at", "overlap_key",
-    )  # fmt: skip
-    query = sa.select(*(operations.c[name] for name in wanted)).where(
-        in_many(connection, operations.c.id, ids)
-    )
-    return {row["id"]: row for row in dicts(connection, query)}
 
 
 def states_of(connection: sa.Connection, row: dict[str, Any]) -> dict[OperationState, int]:

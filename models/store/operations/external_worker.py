@@ -16,7 +16,7 @@ from models.store.operations import heartbeat
 from models.store.operations.end import EndResult, Outcome, end
 from models.store.operations.heartbeat import ATTEMPT, ProgressUpdate, fence
 from models.store.operations.start_checks import NotStarted, OperationFacts
-from models.store.operations.take import Claim, Claimant, ClaimRequest, claim
+from models.store.operations.take import Claim, ClaimRequest, claim
 from models.tables import attempts, operations
 from models.worker_kinds import WorkerKind
 from runtime.clock import utc_now
@@ -64,9 +64,8 @@ def take(
     alerts: AlertSettings,
     known: OperationFacts | None = None,
 ) -> Claim | NotStarted:
-    """Start an attempt of that kind of worker with this step; see `claim` and `Claimant.known`."""
-    claimant = Claimant(worker_kind, lambda *_: columns_of(step), known)
-    return claim(connection, wanted, claimant, alerts=alerts)
+    """Start an attempt of that kind of worker with this step; see `claim`."""
+    return claim(connection, wanted, alerts, worker_kind, lambda *_: columns_of(step), known)
 
 
 def beat(connection: sa.Connection, key: AttemptKey, progress: Mapping[str, Any]) -> bool:

@@ -42,11 +42,7 @@ class Wanted:
 
 def page(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str, Any]]:
     """Return up to `limit` operations, the last recorded first, then the last occurrence."""
-    return in_order(connection, ids_of_page(connection, wanted, limit))
-
-
-def in_order(connection: sa.Connection, ids: Sequence[UUID]) -> list[dict[str, Any]]:
-    """Return those of the operations that exist, in the order of their ids."""
+    ids = ids_of_page(connection, wanted, limit)
     found = {row["id"]: row for row in by_ids(connection, ids)}
     return [found[id] for id in ids if id in found]
 

@@ -12,7 +12,7 @@ from models.action.plan import Plan, readable
 from models.column_types import shown
 from models.job import JOB
 from models.notices import TIME_BOX
-from models.operation import ENDED, AttemptKey, OperationState, StepState, after_loss
+from models.operation import ENDED, MOST_LOSSES, AttemptKey, OperationState, StepState
 from models.sql import database_now, in_many, in_unindexed
 from models.store import notices, workers
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED
@@ -39,10 +39,14 @@ STOPPED_IN_TIME = Outcome(OperationState.PARTIAL, reason=TIME_BOX)
 def lost(losses: int, why: str, step: str | None, may_repeat: bool, is_asked: bool) -> Outcome:
     """Return how an attempt ends whose worker was lost while a step ran.
 
-    `losses` counts earlier ones, `may_repeat` is of the step, `is_asked`: a cancel was requested.
+    A cancel that was asked for takes effect; a step that may not repeat fails the operation; else
+    it is tried again, up to three times: `losses` counts earlier ones.
     """
-    state = after_loss(losses, repeatable=may_repeat, cancel_requested=is_asked)
-    error = f"lost: {why}"
+    state, error = OperationState.PENDING, f"lost: {why}"
+    if is_asked:
+        state = OperationState.CANCELLED
+    elif not may_repeat or losses >= MOST_LOSSES:
+        state = OperationState.FAILED
     if state is OperationState.FAILED and step is not None:
         error += f"; step {step} was running"
     return Outcome(state, error=error, reason="lost", is_loss=True)

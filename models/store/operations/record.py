@@ -134,35 +134,30 @@ def counts(connection: sa.Connection, uids: Collection[UUID]) -> dict[UUID, int]
     return {row.action_uid: row.times for row in connection.execute(query)}
 
 
-def keep_newest(connection: sa.Connection, uid: UUID, max_waiting: int, causes: Causes) -> int:
-    """Skip an action's oldest never-started operations, except the newest `max_waiting` + 1.
+def keep_newest(
+    connection: sa.Connection,
+    uid: UUID,
+    max_waiting: int,
+    causes: Causes | None = None,
+    *,
+    is_one_running: bool = False,
+) -> int:
+    """Skip an action's oldest never-started operations, so that no more than `max_waiting` wait.
 
-    One of them may be the next to run. Requested ones do not count.
+    Unless one is running, the newest but those may be the next to run. Requested ones do not count.
     """
-    unbegun = (operations.c.first_started_at.is_(None), NOT_BEING_SENT)
-    never_started = newest_first(uid).where(*unbegun)
-    surplus, reason = never_started.offset(max_waiting + 1), waited(max_waiting)
-    newest = connection.execute(surplus.limit(1)).scalar_one_or_none()
-    if newest is not None:
-        reason = with_cause(connection, reason, newest, causes)
-    skipped = move(OperationState.SKIPPED, *among(surplus), reason=reason)
-    return connection.execute(skipped).rowcount
-
-
-def newest_first(uid: UUID) -> sa.Select[Any]:
-    """Return an action's unstarted scheduled operations, newest first."""
-    return (
+    oldest = (
         sa.select(operations.c.id)
-        .where(operations.c.action_uid == uid, IS_UNSTARTED)
-        .where(sa.not_(is_requested(operations.c)))
+        .where(operations.c.action_uid == uid, IS_UNSTARTED, NOT_BEING_SENT)
+        .where(operations.c.first_started_at.is_(None), sa.not_(is_requested(operations.c)))
         .order_by(operations.c.occurrence_at.desc(), operations.c.id)
+        .offset(max_waiting + (not is_one_running))
     )
-
-
-def among(query: sa.Select[Any]) -> tuple[sa.ColumnElement[bool], ...]:
+    newest = connection.execute(oldest.limit(1)).scalar_one_or_none()
+    if newest is None:
+        return 0
+    reason = with_cause(connection, f"{MORE_WAITED}{max_waiting} waited", newest, causes)
     # Not a list of ids: PostgreSQL takes no more than 65,535 parameters.
-    return operations.c.id.in_(query.scalar_subquery()), NOT_BEING_SENT
-
-
-def waited(most: int) -> str:
-    return f"{MORE_WAITED}{most} waited"
+    surplus = operations.c.id.in_(oldest.scalar_subquery())
+    skipped = move(OperationState.SKIPPED, surplus, NOT_BEING_SENT, reason=reason)
+    return connection.execute(skipped).rowcount

@@ -14,20 +14,20 @@ from models.store import notices
 from models.store.conditions import IS_UNSTARTED
 from models.store.operations import NO_OTHER_ATTEMPT, NOT_BEING_SENT
 from models.store.operations.end import EndResult, Outcome, end, release_waiting
-from models.store.operations.record import among, newest_first, waited
 from models.store.operations.transitions import fenced, move
 from models.tables import operations
 from runtime.sections import AlertSettings
 
 
-def skip(connection: sa.Connection, id: UUID, attempt: int, reason: str) -> EndResult | None:
-    """Skip an unstarted attempt for that reason; None if it has moved."""
-    return _end(connection, OperationState.SKIPPED, reason, fenced(id, attempt))
-
-
-def drop(connection: sa.Connection, id: UUID, attempt: int) -> EndResult | None:
-    """Drop an unstarted attempt that comes too soon; None if it has moved."""
-    return _end(connection, OperationState.DROPPED, "tolerance", fenced(id, attempt))
+def skip(
+    connection: sa.Connection,
+    id: UUID,
+    attempt: int,
+    reason: str,
+    state: OperationState = OperationState.SKIPPED,
+) -> EndResult | None:
+    """Skip an unstarted attempt, or drop it; None if it has moved."""
+    return _end(connection, state, reason, fenced(id, attempt))
 
 
 def cancel(connection: sa.Connection, id: UUID, reason: str) -> EndResult | None:
@@ -56,53 +56,36 @@ def fail(
     reason: str,
     error: str | None,
     alerts: AlertSettings,
-) -> EndResult:
-    """End an unstarted operation with a failed attempt as failed; raises LeaseLost if it moved.
+) -> EndResult | None:
+    """End an unstarted operation with a failed attempt as failed; None if it has moved.
 
     It counts and notifies as the end of its last attempt.
     """
     both = f"{NO_OTHER_ATTEMPT}{reason}"
     ending = Outcome(OperationState.FAILED, error, both, since=UNSTARTED)
-    return end(connection, AttemptKey(*its), ending, alerts=alerts)
-
-
-def keep_newest_waiting(
-    connection: sa.Connection, uid: UUID, max_waiting: int, alerts: AlertSettings
-) -> None:
-    """Skip an action's oldest waiting operations, except requested ones, beyond `max_waiting`."""
-    waiting = newest_first(uid).where(operations.c.waiting_for.is_not(None))
-    surplus, reason = among(waiting.offset(max_waiting)), waited(max_waiting)
-    _end_all(connection, OperationState.SKIPPED, reason, alerts, *surplus)
+    with suppress(LeaseLost):
+        return end(connection, AttemptKey(*its), ending, alerts=alerts)
+    return None
 
 
 def end_deleted(
     connection: sa.Connection, uids: Sequence[UUID], reason: str, alerts: AlertSettings
 ) -> Counter[UUID]:
-    """Cancel the unstarted operations of deleted actions; return how many of each."""
-    its_own = (in_many(connection, operations.c.action_uid, uids), IS_UNSTARTED, NOT_BEING_SENT)
-    return _end_all(connection, OperationState.CANCELLED, reason, alerts, *its_own)
-
-
-def _end_all(
-    connection: sa.Connection,
-    state: OperationState,
-    reason: str,
-    alerts: AlertSettings,
-    *which: sa.ColumnElement[bool],
-) -> Counter[UUID]:
-    """End unstarted operations in that state; return how many of each action.
+    """Cancel the unstarted operations of deleted actions; return how many of each.
 
     One with a failed attempt has failed; the next tick sends its notices.
     """
+    which = (in_many(connection, operations.c.action_uid, uids), IS_UNSTARTED, NOT_BEING_SENT)
     columns = (operations.c.id, operations.c.attempt, operations.c.error, operations.c.action_uid)
     failed = sa.select(*columns).where(*which, operations.c.failures > 0)
     count: Counter[UUID] = Counter()
     for id, attempt, error, uid in connection.execute(failed.order_by(operations.c.id)).all():
-        with suppress(LeaseLost):
-            ended = fail(connection, (id, attempt), reason, error, alerts)
+        ended = fail(connection, (id, attempt), reason, error, alerts)
+        if ended is not None:
             notices.send_soon(connection, ended.owed)
             count[uid] += 1
-    moved = move(state, *which, reason=reason).returning(operations.c.action_uid)
+    cancelled = move(OperationState.CANCELLED, *which, reason=reason)
+    moved = cancelled.returning(operations.c.action_uid)
     return count + Counter(connection.execute(moved).scalars())
 
 

@@ -11,7 +11,6 @@ import sqlalchemy as sa
 
 from minutebook.steps import SmallApp
 from models.action.plan import Plan
-from models.errors import LeaseLost
 from models.events import LAST_SEEN
 from models.notices import Moment
 from models.operation import REQUESTED, TICKED, UNSTARTED, Cause, OperationState
@@ -21,6 +20,7 @@ from models.store.operations import OVERLAP, is_requested, put_back, refusals
 from models.store.operations.causes import with_cause
 from models.store.operations.end import EndResult
 from models.store.operations.heartbeat import last_starts
+from models.store.operations.record import keep_newest
 from models.store.operations.transitions import fenced, move
 from models.store.people import users
 from models.tables import operations
@@ -198,7 +198,7 @@ def _kept_in_order(
 ) -> NotStarted | None:
     """Apply tolerance, order and overlap; None if the attempt may start."""
     if _comes_too_soon(connection, recorded):
-        return _kept(NotClaimed.DROPPED, refusals.drop(connection, recorded.id, recorded.attempt))
+        return refuse(connection, recorded, "tolerance", alerts, OperationState.DROPPED)
     earlier = _earlier_in_order(connection, recorded)
     if earlier is not None:
         _wait(connection, recorded, earlier)
@@ -209,22 +209,19 @@ def _kept_in_order(
 
 
 def refuse(
-    connection: sa.Connection, recorded: OperationFacts, reason: str, alerts: AlertSettings
+    connection: sa.Connection,
+    recorded: OperationFacts,
+    reason: str,
+    alerts: AlertSettings,
+    state: OperationState = OperationState.SKIPPED,
 ) -> NotStarted:
-    """End an operation that may not start: skipped, or failed if an attempt of it has failed."""
-    if not recorded.failures:
-        skipped = refusals.skip(connection, recorded.id, recorded.attempt, reason)
-        return _kept(NotClaimed.SKIPPED, skipped)
+    """End an operation that may not start: so, or failed if an attempt of it has failed."""
     its = (recorded.id, recorded.attempt)
-    try:
+    if recorded.failures:
         ended = refusals.fail(connection, its, reason, recorded.last_error, alerts)
-    except LeaseLost:
-        return TAKEN
-    return NotStarted(NotClaimed.SKIPPED, ended)
-
-
-def _kept(why: NotClaimed, ended: EndResult | None) -> NotStarted:
-    return TAKEN if ended is None else NotStarted(why, ended)
+    else:
+        ended = refusals.skip(connection, *its, reason, state)
+    return TAKEN if ended is None else NotStarted(NotClaimed(state), ended)
 
 
 def why_not(connection: sa.Connection, recorded: OperationFacts) -> str | None:
@@ -349,15 +346,9 @@ def _yield_to_running(
             put_back.ask_to_cancel(connection, running, f"replaced by {recorded.id}")
     _wait(connection, recorded, running)
     if plan.policy.catch_up == "latest":
-        _keep_newest_waiting(connection, recorded, alerts)
+        its = (recorded.action_uid, plan.policy.max_waiting)
+        keep_newest(connection, *its, is_one_running=True)
     return WAITS
-
-
-def _keep_newest_waiting(
-    connection: sa.Connection, recorded: OperationFacts, alerts: AlertSettings
-) -> None:
-    most = recorded.plan.policy.max_waiting
-    refusals.keep_newest_waiting(connection, recorded.action_uid, most, alerts)
 
 
 def _put_back(connection: sa.Connection, recorded: OperationFacts) -> None:

@@ -29,24 +29,8 @@ from models.tables import actions, operations, revisions, small_apps
 from models.worker_kinds import WorkerKind
 from runtime.sections import AlertSettings
 
-
-@dataclass(frozen=True, slots=True)
-class Claimant:
-    """The kind of worker that claims, and what it writes at the start.
-
-    Whoever may write to the broker can name any operation; one that workers of another kind run is
-    left as it is.
-    """
-
-    # None for any kind.
-    worker_kind: WorkerKind | None = None
-    # Takes the document and the earlier attempts' steps; returns the columns to write.
-    begin: Callable[[str, list[dict[str, Any]]], dict[str, Any]] = lambda _document, _steps: {}
-    # The recorded facts of the attempt, if they were read in the transaction of the claim.
-    known: OperationFacts | None = None
-
-
-ANY_CLAIMANT = Claimant()
+# Takes the document and the earlier attempts' steps; returns the columns to write at the start.
+Begin = Callable[[str, list[dict[str, Any]]], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,29 +56,38 @@ class Claim(OperationFacts):
     owed: Sequence[Owed] = ()
 
 
+def _nothing(_document: str, _steps: list[dict[str, Any]]) -> dict[str, Any]:
+    return {}
+
+
 def claim(
     connection: sa.Connection,
     wanted: ClaimRequest,
-    claimant: Claimant = ANY_CLAIMANT,
-    *,
     alerts: AlertSettings,
+    worker_kind: WorkerKind | None = None,
+    begin: Begin = _nothing,
+    known: OperationFacts | None = None,
 ) -> Claim | NotStarted:
     """Start this attempt for its worker, or apply what keeps it from starting.
+
+    Whoever may write to the broker can name any operation: one that workers of another kind than
+    the worker's run is left as it is. `known` are the recorded facts of the attempt, if they were
+    read in this transaction.
 
     The caller commits in any case: on a refusal, the transaction holds its consequences (skipped,
     waiting, a cancel requested of the running one). Raises sqlalchemy.exc.IntegrityError
     (operations_one_running) if another operation of the action starts at the same moment; the
     caller then tries again in a new transaction, by `runtime.db_retry.start`.
     """
-    recorded = claimant.known or recorded_of(connection, wanted.id, wanted.attempt)
+    recorded = known or recorded_of(connection, wanted.id, wanted.attempt)
     if recorded is None:
         return TAKEN
-    if claimant.worker_kind not in {None, recorded.worker_kind}:
+    if worker_kind not in {None, recorded.worker_kind}:
         return FOREIGN
     if recorded.is_held_by(wanted.secret):
         return Claim(**vars(recorded), key=wanted.key)
     return check_start(connection, recorded, alerts) or _begin(
-        connection, recorded, wanted, claimant, alerts
+        connection, recorded, wanted, begin, alerts
     )
 
 
@@ -102,13 +95,13 @@ def _begin(
     connection: sa.Connection,
     recorded: OperationFacts,
     wanted: ClaimRequest,
-    claimant: Claimant,
+    begin: Begin,
     alerts: AlertSettings,
 ) -> Claim | NotStarted:
     """Start an attempt that nothing keeps back; one whose plan is unreadable fails."""
     shown = {}
     if recorded.broken is None:
-        shown = claimant.begin(recorded.document, recorded.steps or [])
+        shown = begin(recorded.document, recorded.steps or [])
     if not _start(connection, wanted, shown):
         return _kept_back_meanwhile(connection, wanted, alerts)
     if recorded.broken is not None:

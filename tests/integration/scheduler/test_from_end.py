@@ -98,7 +98,9 @@ STARTED = {
 }
 NEVER_STARTED: dict[str, Callable[[sa.Connection, UUID], object]] = {
     "skipped": lambda connection, id: refusals.skip(connection, id, 1, "overlap"),
-    "dropped": lambda connection, id: refusals.drop(connection, id, 1),
+    "dropped": lambda connection, id: refusals.skip(
+        connection, id, 1, "tolerance", OperationState.DROPPED
+    ),
     "called off": lambda connection, id: refusals.cancel(connection, id, "by a person"),
 }
 

@@ -16,7 +16,7 @@ from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import jobs, reserve
 from models.store.operations.reserve import Message
 from models.store.operations.start_checks import NotStarted
-from models.store.operations.take import Claim, Claimant
+from models.store.operations.take import Claim
 from models.store.scope import Scope
 from models.tables import pauses as table
 from models.worker_kinds import CELERY, HTTP, OURS, WorkerKind
@@ -194,7 +194,7 @@ def test_a_take_of_what_was_sent_before_is_put_back(
 
     def take(attempt: int) -> Claim | NotStarted:
         with engine.begin() as connection:
-            return claim(connection, id, attempt, "w", Claimant(worker_kind), alerts=NO_ALERTS)
+            return claim(connection, id, attempt, "w", worker_kind, alerts=NO_ALERTS)
 
     put_back = take(1)
 
@@ -322,7 +322,7 @@ def test_a_mark_that_comes_after_a_put_back_holds_up_nothing(
     message = message_of(engine, id)
     pauses.pause(opened, everything=True)
     with engine.begin() as connection:
-        claim(connection, id, 1, "w", Claimant(OURS), alerts=NO_ALERTS)
+        claim(connection, id, 1, "w", OURS, alerts=NO_ALERTS)
         reserve.mark_sent(connection, [message])
 
     pauses.resume(opened, everything=True)

@@ -17,7 +17,6 @@ from models.store import workers as worker_store
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import external_worker, put_back
 from models.store.operations.start_checks import NotClaimed, NotStarted
-from models.store.operations.take import Claimant
 from models.store.operations.transitions import attempts_of
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import notices, small_apps, workers
@@ -503,7 +502,7 @@ def test_a_task_of_the_application_is_claimed_by_no_worker_of_another_kind(
     id = make_sent(desk)
 
     with desk.engine.begin() as connection:
-        found = claim(connection, id, 1, "quick@host:1", Claimant(worker_kind), alerts=NO_ALERTS)
+        found = claim(connection, id, 1, "quick@host:1", worker_kind, alerts=NO_ALERTS)
 
     assert isinstance(found, NotStarted)
     assert found.why == NotClaimed.FOREIGN
