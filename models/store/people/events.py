@@ -1,6 +1,5 @@
 """Read users' events by ranges of their instants, many ranges per statement."""
 
-import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -10,7 +9,8 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.column_types import UTCDateTime
+from models.bulk_sql import given
+from models.column_types import StorableText, UTCDateTime
 from models.events import ACTIVATED, CREATED, END_OF, LAST_SEEN, Happened, ended_action
 from models.sql import in_many, insert_ignoring, parts_of
 from models.store.conditions import IS_LIVE, of_app
@@ -47,6 +47,13 @@ class Range:
     since: datetime
     until: datetime
 
+    @property
+    def row(self) -> dict[str, Any]:
+        """It as values of a statement."""
+        event = ended_action(self.event) or self.event
+        instants = {"since": self.since, "until": self.until}
+        return {"number": self.number, "app": self.small_app_id, "event": event, **instants}
+
 
 def happened(connection: sa.Connection, ranges: Sequence[Range]) -> Iterator[list[Happened]]:
     """Yield the events in these ranges, unordered, in batches of at most 1,000.
@@ -59,10 +66,8 @@ def happened(connection: sa.Connection, ranges: Sequence[Range]) -> Iterator[lis
     for kind, asked in kinds.items():
         statement = _asking(connection.dialect.name, kind)
         for some_ranges in parts_of(asked, RANGES_AT_ONCE):
-            given = _as_json(connection, some_ranges)
-            rows = connection.execute(
-                statement, {"ranges": given}, execution_options={"yield_per": BATCH}
-            )
+            asked_for = {"given": [one.row for one in some_ranges]}
+            rows = connection.execute(statement, asked_for, execution_options={"yield_per": BATCH})
             for some in rows.partitions():
                 yield [_happened(row) for row in some]
 
@@ -82,13 +87,8 @@ def _happened(row: Any) -> Happened:
 
 def next_in(connection: sa.Connection, one: Range, limit: int) -> list[Happened]:
     """Return the first events of a range, by instant."""
-    given = {
-        "app": sa.literal(one.small_app_id),
-        "event": sa.literal(ended_action(one.event) or one.event),
-        "since": sa.literal(one.since, UTCDateTime()),
-        "until": sa.literal(one.until, UTCDateTime()),
-    }
-    found = _one_range(_kind(one.event), given, sa.literal(one.number))
+    asked = {name: sa.literal(value, _RANGES.c[name].type) for name, value in one.row.items()}
+    found = _one_range(_kind(one.event), asked, asked["number"])
     rows = connection.execute(found.order_by(sa.text("at")).limit(limit))
     return [_happened(row) for row in rows]
 
@@ -170,35 +170,33 @@ def add(
     return connection.execute(added.returning(events.c.id)).first() is not None
 
 
+# The columns of a range by their types; no database has this table.
+_RANGES = sa.Table(
+    "ranges",
+    sa.MetaData(),
+    *(sa.Column(name, sa.Integer) for name in ("number", "app")),
+    sa.Column("event", StorableText),
+    *(sa.Column(name, UTCDateTime()) for name in ("since", "until")),
+)
+
+
 @lru_cache(maxsize=16)
 def _asking(dialect: str, kind: str) -> sa.Select[Any]:
-    """Return the statement that takes ranges as JSON and finds each by its index.
+    """Return the statement that finds the events of each given range by its index.
 
     PostgreSQL's plan of a plain join depends on statistics: OFFSET prevents a full read.
     """
+    asked = given(_RANGES, *_RANGES.c.keys())
     if dialect == "postgresql":
-        typed: list[sa.ColumnClause[Any]] = [
-            *(sa.column(name, sa.Integer) for name in ("number", "app")),
-            sa.column("event", sa.Text),
-            *(sa.column(name, UTCDateTime()) for name in ("since", "until")),
-        ]
-        text = sa.cast(sa.bindparam("ranges", type_=sa.Text), sa.JSON)
-        rows = sa.func.json_to_recordset(text).table_valued(*typed, name="given")
-        given: Any = rows.render_derived(with_types=True)
-        each = _one_range(kind, given.c).offset(sa.literal_column("0")).lateral("each")
-        return sa.select(given.c.number, *each.c).select_from(given).join(each, sa.true())
-    value = sa.func.json_each(sa.bindparam("ranges")).table_valued("value", name="given").c.value
-    names_of = {
-        name: sa.func.json_extract(value, f"$.{name}")
-        for name in ("number", "app", "event", "since", "until")
-    }
-    return _one_range(kind, names_of, names_of["number"])
+        each = _one_range(kind, asked.c).offset(sa.literal_column("0")).lateral("each")
+        return sa.select(asked.c.number, *each.c).select_from(asked).join(each, sa.true())
+    return _one_range(kind, asked.c, asked.c.number)
 
 
-def _one_range(kind: str, given: Any, *first: Any) -> sa.Select[Any]:
+def _one_range(kind: str, asked: Any, *first: Any) -> sa.Select[Any]:
     """Return the events of a range, from `users`, `events` or `action_ends`."""
     user = (users.c.id, users.c.active, users.c.activated_at)
-    app = given["app"]
+    app = asked["app"]
     no_state = sa.null().label("state")
     if kind == END:
         at = action_ends.c.ended_at
@@ -206,7 +204,7 @@ def _one_range(kind: str, given: Any, *first: Any) -> sa.Select[Any]:
         found = _ends(sa.select(*first, at.label("at"), event_id, *user, action_ends.c.state))
         where: tuple[Any, ...] = (
             of_app(app),
-            actions.c.name == given["event"],
+            actions.c.name == asked["event"],
             action_ends.c.subject.is_(None) | users.c.id.is_not(None),
         )
     elif kind == CUSTOM:
@@ -216,13 +214,13 @@ def _one_range(kind: str, given: Any, *first: Any) -> sa.Select[Any]:
             users,
             (users.c.small_app_id == events.c.small_app_id) & (users.c.id == events.c.subject),
         )
-        where = (events.c.small_app_id == app, events.c.event == given["event"])
+        where = (events.c.small_app_id == app, events.c.event == asked["event"])
     else:
         at, is_silent = ANCHORS[kind]
         found = sa.select(*first, at.label("at"), sa.null().label("event_id"), *user, no_state)
         where = (users.c.small_app_id == app, sa.not_(is_silent))
     # The bounds have the column's type, on SQLite too.
-    bounds = [sa.type_coerce(given[name], UTCDateTime()) for name in ("since", "until")]
+    bounds = [sa.type_coerce(asked[name], UTCDateTime()) for name in ("since", "until")]
     return found.where(*where, at > bounds[0], at <= bounds[1])
 
 
@@ -233,22 +231,3 @@ def _ends(chosen: sa.Select[Any]) -> sa.Select[Any]:
     )
     found = sa.join(actions, action_ends, action_ends.c.action_uid == actions.c.uid)
     return chosen.select_from(found.outerjoin(users, its_user))
-
-
-def _as_json(connection: sa.Connection, ranges: Sequence[Range]) -> str:
-    is_sqlite = connection.dialect.name == "sqlite"
-
-    def written(at: datetime) -> str:
-        return f"{at:%Y-%m-%d %H:%M:%S.%f}" if is_sqlite else at.isoformat()
-
-    rows = [
-        {
-            "number": one.number,
-            "app": one.small_app_id,
-            "event": ended_action(one.event) or one.event,
-            "since": written(one.since),
-            "until": written(one.until),
-        }
-        for one in ranges
-    ]
-    return json.dumps(rows, ensure_ascii=False)
