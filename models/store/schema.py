@@ -60,23 +60,15 @@ def migrate(engine: sa.Engine) -> tuple[str | None, str | None]:
         before = current_revision(connection)
         if before == HEAD or _is_newer(connection, before):
             return before, before
-        if before is None:
-            _check_can_begin(connection)
+        if before is None and (encoding := encoding_of(connection)) != UTF8:
+            raise Refused(
+                f"the database stores text as {encoding}, and Minutebook needs {UTF8}; "
+                f"create it with ENCODING '{UTF8}' TEMPLATE template0"
+            )
         from alembic import command
 
-        config = _config(connection)
-        command.upgrade(config, "head")
-        _note_works_from(connection, config)
+        command.upgrade(_config(connection), "head")
         return before, current_revision(connection)
-
-
-def _check_can_begin(connection: sa.Connection) -> None:
-    encoding = encoding_of(connection)
-    if encoding != UTF8:
-        raise Refused(
-            f"the database stores text as {encoding}, and Minutebook needs {UTF8}; "
-            f"create it with ENCODING '{UTF8}' TEMPLATE template0"
-        )
 
 
 def current_revision(connection: sa.Connection) -> str | None:
@@ -120,17 +112,3 @@ def _is_newer(connection: sa.Connection, current: str | None) -> bool:
             f"or newer, not with {HEAD}; use a newer release"
         )
     return True
-
-
-def _note_works_from(connection: sa.Connection, config: "Config") -> None:
-    """Store the oldest schema whose code works with this one, as the migrations say."""
-    from alembic.script import ScriptDirectory
-
-    scripts = ScriptDirectory.from_config(config).walk_revisions()
-    named = [str(works_from) for one in scripts if (works_from := _works_from(one.module))]
-    if named:
-        key_values.set_value(connection, WORKS_FROM, max(named))
-
-
-def _works_from(migration: object) -> str | None:
-    return getattr(migration, "works_from", None)

@@ -61,16 +61,6 @@ def test_each_migration_says_in_its_name_when_it_runs() -> None:
     assert sorted(names, reverse=True) == names
 
 
-def test_each_migration_that_removes_something_names_the_oldest_schema_that_still_works() -> None:
-    naming = {
-        script.revision: getattr(script.module, "works_from", None)
-        for script in scripts().walk_revisions()
-    }
-
-    assert [name for name, it in naming.items() if ("_post_" in name) != (it is not None)] == []
-    assert {it for it in naming.values() if it is not None} <= naming.keys()
-
-
 def test_the_last_release_goes_on_with_the_schema_of_all_that_run_before_the_new_code(
     empty: sa.Engine,
 ) -> None:
