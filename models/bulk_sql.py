@@ -100,6 +100,20 @@ def locked(table: sa.Table, rows: sa.TableValuedAlias, *where: sa.ColumnElement[
     return found.cte("found").prefix_with("MATERIALIZED")
 
 
+def update_all(connection: sa.Connection, table: sa.Table, rows: Rows, **same: Any) -> None:
+    """Write the other columns of rows with equal keys, and the same values in all of them."""
+    if rows:
+        changed = _updating(table, tuple(rows[0]))
+        connection.execute(changed.values(same) if same else changed, {"given": rows})
+
+
+@lru_cache(maxsize=64)
+def _updating(table: sa.Table, names: tuple[str, ...]) -> sa.Update:
+    (key,), new = table.primary_key, given(table, *names)
+    values = {one.name: one for one in new.c if one.name != key.name}
+    return sa.update(table).where(key == new.c[key.name]).values(values)
+
+
 def insert_all(
     connection: sa.Connection,
     table: sa.Table,

@@ -20,7 +20,6 @@ from models.parsing import Reading
 from models.sql import read_clock
 from models.store import actions, operations
 from models.store.actions import cursors
-from models.store.actions.cursors import Start
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.record import record_new
 from models.store.operations.start_checks import NotStarted
@@ -105,7 +104,8 @@ def make_action(
 def set_back(engine: sa.Engine, uid: UUID, since: datetime) -> None:
     """Let an action be decided from `since`, as if it had been stored then and no tick had come."""
     with engine.begin() as connection:
-        cursors.restart(connection, {uid: Start(since, since)}, since)
+        instants = dict.fromkeys(("watermark", "effective_from", "next_occurrence_at"), since)
+        cursors.advance(connection, [{"action_uid": uid, **instants}])
         its = revisions.c.action_uid == uid
         connection.execute(sa.update(revisions).where(its).values(effective_from=since))
 

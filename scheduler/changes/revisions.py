@@ -22,7 +22,6 @@ from models.action.plan import Plan, UnreadablePlan
 from models.job import id_of
 from models.store import actions, clock_steps
 from models.store.actions import cursors
-from models.store.actions.cursors import Start
 from models.store.tenants.closing import closing
 from models.store.ticks import CLOCK_WAS_WRONG
 from models.stored import document_in
@@ -153,10 +152,16 @@ def open_revisions(connection: sa.Connection, some: Sequence[Next], now: datetim
     actions.replace_all(connection, made, now)
     plans = {one.row.action_uid: one.revision.plan for one in some}
     first = next_of(connection, plans, now)
-    starts = {
-        uid: Start(one.effective_from, first[uid]) for uid, one in zip(made, some, strict=True)
-    }
-    cursors.restart(connection, starts, now)
+    starts = [
+        {
+            "action_uid": uid,
+            "watermark": now,
+            "effective_from": one.effective_from,
+            "next_occurrence_at": first[uid],
+        }
+        for uid, one in zip(made, some, strict=True)
+    ]
+    cursors.advance(connection, starts)
 
 
 def next_of(

@@ -1,13 +1,13 @@
 """Read, lock and advance the cursors of actions."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.bulk_sql import given
+from models.bulk_sql import update_all
 from models.sql import in_many, parts_of
 from models.store.conditions import NOT_DELETED
 from models.tables import action_cursor, actions
@@ -139,51 +139,12 @@ def _read_locked(
     return connection.execute(query.order_by(action_cursor.c.next_occurrence_at)).all()
 
 
-_MOVES = given(action_cursor, "action_uid", "watermark", "next_occurrence_at")
-_ADVANCED = (
-    sa.update(action_cursor)
-    .where(action_cursor.c.action_uid == _MOVES.c.action_uid)
-    .values(
-        watermark=_MOVES.c.watermark,
-        next_occurrence_at=_MOVES.c.next_occurrence_at,
-    )
-)
-
-
 def advance(connection: sa.Connection, moves: Sequence[dict[str, Any]]) -> None:
-    """Write watermark and next_occurrence_at of many actions, whose cursors the caller has locked.
+    """Write the given columns of many cursors, which the caller has locked.
 
-    Each move has `action_uid`, `watermark` and `next_occurrence_at`.
+    Each move has `action_uid` and the same columns, such as `watermark`.
     """
-    connection.execute(_ADVANCED, {"given": moves})
-
-
-class Start(NamedTuple):
-    """Where the window of an action begins, which matters for events, and its next occurrence."""
-
-    effective_from: datetime
-    next_at: datetime | None = None
-
-
-def restart(connection: sa.Connection, starts: Mapping[UUID, Start], decided: datetime) -> None:
-    """Set the watermarks of actions, whose cursors are locked, to `decided`."""
-    rows = [
-        {"action_uid": uid, "effective_from": begin, "next_occurrence_at": next_at}
-        for uid, (begin, next_at) in starts.items()
-    ]
-    connection.execute(_RESTARTED, {"given": rows, "decided": decided})
-
-
-_STARTS = given(action_cursor, "action_uid", "effective_from", "next_occurrence_at")
-_RESTARTED = (
-    sa.update(action_cursor)
-    .where(action_cursor.c.action_uid == _STARTS.c.action_uid)
-    .values(
-        watermark=sa.bindparam("decided", type_=action_cursor.c.watermark.type),
-        effective_from=_STARTS.c.effective_from,
-        next_occurrence_at=_STARTS.c.next_occurrence_at,
-    )
-)
+    update_all(connection, action_cursor, moves)
 
 
 def reschedule(connection: sa.Connection, limit: int, after: UUID | None) -> UUID | None:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.bulk_sql import update_all
 from models.operation import UNSTARTED, OperationState
 from models.sql import in_literals, in_many, parts_of
 from models.store.actions.cursors import AT_ONCE
@@ -101,8 +102,5 @@ def _last_end_of(row: sa.Row[Any], now: datetime) -> LastEnd:
 
 def keep(connection: sa.Connection, ends: Mapping[UUID, datetime]) -> None:
     """Keep the last ends of these actions in their locked cursors."""
-    kept = sa.update(action_cursor).where(action_cursor.c.action_uid == sa.bindparam("its_uid"))
-    given = [{"its_uid": uid, "its_end": at} for uid, at in ends.items()]
-    if given:
-        at = sa.bindparam("its_end", type_=action_cursor.c.ended_at.type)
-        connection.execute(kept.values(ended_at=at), given)
+    kept = [{"action_uid": uid, "ended_at": at} for uid, at in ends.items()]
+    update_all(connection, action_cursor, kept)
