@@ -135,7 +135,6 @@ app_documents = sa.Table(
     # Null in staging: the next publish removes it. Null in production: never published.
     sa.Column("staging", JsonText),
     sa.Column("production", JsonText),
-    _at("staged_at", optional=False),
     _at("published_at"),
     sa.Column("published_by", HyphenatedUuid),
     _one_of("kind", ["design", "permissions"]),

@@ -220,7 +220,6 @@ sa.Table(
     sa.Column("name", sa.Text, primary_key=True),
     sa.Column("staging", DOCUMENT),
     sa.Column("production", DOCUMENT),
-    _at("staged_at", optional=False),
     _at("published_at"),
     sa.Column("published_by", UUID),
     _one_of("kind", ("design", "permissions")),

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.sql import database_now, insert_ignoring
+from models.sql import database_now, upsert
 from models.tables import app_documents
 from models.tenant.staged import KINDS, written
 from runtime.database import read_stored
@@ -37,27 +37,15 @@ def stage(
     A missing name is staged as a removal.
     """
     of_app = app_documents.c.small_app_id == small_app_id
-    for kind in KINDS:
-        of_kind = documents.get(kind, {})
-        same_kind = of_app & (app_documents.c.kind == kind)
-        missing = app_documents.c.name.not_in(list(of_kind))
-        _set(connection, same_kind & missing & app_documents.c.staging.is_not(None), None)
-        for name, document in of_kind.items():
-            text = written(document)
-            key = {"small_app_id": small_app_id, "kind": kind, "name": name}
-            new = insert_ignoring(connection, app_documents).values(
-                **key, staging=text, staged_at=database_now()
-            )
-            connection.execute(new)
-            differs = app_documents.c.staging.is_distinct_from(text)
-            _set(connection, same_kind & (app_documents.c.name == name) & differs, text)
+    connection.execute(sa.update(app_documents).where(of_app).values(staging=None))
+    rows = [
+        {"small_app_id": small_app_id, "kind": kind, "name": name, "staging": written(document)}
+        for kind in KINDS
+        for name, document in documents.get(kind, {}).items()
+    ]
+    upsert(connection, app_documents, rows)
     gone = app_documents.c.staging.is_(None) & app_documents.c.production.is_(None)
     connection.execute(sa.delete(app_documents).where(of_app, gone))
-
-
-def _set(connection: sa.Connection, chosen: sa.ColumnElement[bool], text: str | None) -> None:
-    staged = sa.update(app_documents).where(chosen)
-    connection.execute(staged.values(staging=text, staged_at=database_now()))
 
 
 def names_of(connection: sa.Connection, small_app_id: int) -> dict[str, list[str]]:

@@ -30,8 +30,8 @@ from models.tenant.settings import GIVEN_OWNER
 from models.tenant.staged import KINDS
 from models.trust import Trust
 
-# How many actions are read for the one that is due next: more if calendars leave nothing of these.
-NEXT_READ = (20, 1_000)
+# How many actions are read for the one that is due next: calendars may leave nothing of the first.
+NEXT_READ = 100
 LAST = datetime(9999, 1, 1, tzinfo=UTC)
 
 
@@ -145,14 +145,9 @@ def domains_of(connection: sa.Connection, small_app_id: int) -> list[dict[str, A
 
 def _next(connection: sa.Connection, small_app_id: int) -> dict[str, Any] | None:
     """Return the clock action that is due next."""
-    # What is stored of those with calendars may lie before the first that they leave.
-    for limit in NEXT_READ:
-        stored = coming(connection, Scope(small_app_id), LAST, limit)
-        rows = closing_rows(connection, stored)
-        due = [(at, row["name"]) for row in rows if (at := next_open(row)) is not None]
-        at, name = min(due, default=(None, None))
-        if at is not None and (len(rows) < limit or at <= rows[-1]["next_occurrence_at"]):
-            break
+    rows = closing_rows(connection, coming(connection, Scope(small_app_id), LAST, NEXT_READ))
+    due = [(at, row["name"]) for row in rows if (at := next_open(row)) is not None]
+    at, name = min(due, default=(None, None))
     return None if at is None else {"action": name, "at": at}
 
 

@@ -95,15 +95,3 @@ def test_one_kind_does_not_move_another(engine: sa.Engine, app: int) -> None:
     with reading(engine) as connection:
         shown = app_documents.shown(connection, app, "production")
     assert shown == {"design": {"start": {}}, "permissions": {}}
-
-
-def test_a_document_that_is_saved_again_stays_as_it_was_staged(engine: sa.Engine, app: int) -> None:
-    def staged_at() -> object:
-        with reading(engine) as connection:
-            asked = sa.select(table.c.staged_at).where(table.c.name == "menu")
-            return connection.execute(asked).scalar_one()
-
-    before = staged_at()
-    applied(engine, title="Shop", design={"start": {"color": "red"}, "menu": {"open": True}})
-
-    assert staged_at() == before
