@@ -142,14 +142,6 @@ def begins_id(column: sa.ColumnElement[UUID], text: str) -> sa.ColumnElement[boo
     return column.between(first, last)
 
 
-def byte_length(connection: sa.Connection, text: sa.ColumnElement[str]) -> sa.ColumnElement[int]:
-    """Return the SQL expression of a text's length in bytes; 0 for no text."""
-    is_postgresql = connection.dialect.name == "postgresql"
-    blob = sa.cast(text, sa.LargeBinary)
-    length = sa.func.octet_length(text) if is_postgresql else sa.func.length(blob)
-    return sa.func.coalesce(length, 0)
-
-
 def in_many(
     connection: sa.Connection, column: sa.Column[Any], values: Collection[Any]
 ) -> sa.ColumnElement[bool]:

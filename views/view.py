@@ -5,11 +5,9 @@ are aware UTC, written as `2026-11-23T06:00:00Z`.
 """
 
 import json
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from itertools import accumulate
 from typing import Annotated, Any, Generic, Self, TypeVar
 
 from pydantic import (
@@ -31,8 +29,8 @@ LARGEST_PAGE = 1_000
 PAGE = 50
 Limit = Annotated[int, Field(ge=1, le=LARGEST_PAGE, description="The most of a page.")]
 Cursor = Annotated[str | None, Field(description="`next` of the page before.")]
-# In bytes, of the documents on a page; a page has at least one.
-LARGEST_DOCUMENTS = 4 * 2**20
+# Of a page of documents, each of which may be long.
+MOST_DOCUMENTS = 100
 INSTANT_SCHEMA = {"type": "string", "format": "date-time", "examples": ["2026-11-23T06:00:00Z"]}
 
 Instant = Annotated[
@@ -139,11 +137,6 @@ def first_of(
     """Return up to `limit` rows, and the place of the last of them if others follow."""
     shown = rows[:limit]
     return shown, str(place(shown[-1])) if len(rows) > limit else None
-
-
-def fitting(lengths: Iterable[int]) -> int:
-    """Return how many documents of these lengths, in this order, fit on a page; at least one."""
-    return max(1, bisect_right(list(accumulate(lengths)), LARGEST_DOCUMENTS))
 
 
 Shown = View | Listing[Any]

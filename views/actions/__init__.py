@@ -15,7 +15,7 @@ from runtime.database import reading
 from views.finding import find, number_in
 from views.installation import Installation
 from views.verbs import READ, Verb
-from views.view import Instant, Listing, Page, View, first_of, fitting
+from views.view import MOST_DOCUMENTS, Instant, Listing, Page, View, first_of
 
 _STORED = (
     "uid", "name", "owner", "active", "revision", "quarantined", "created_at", "updated_at",
@@ -100,12 +100,11 @@ def revisions_of(
 
     Raises NotFound, and Refused for a wrong cursor.
     """
-    before = None if cursor is None else number_in(cursor)
+    before, limit = None if cursor is None else number_in(cursor), min(limit, MOST_DOCUMENTS)
     with reading(installation.engine) as connection:
         row = find(connection, installation, name)
-        fit = fitting(actions.revision_lengths(connection, row["uid"], before, limit))
-        rows = actions.revisions_of(connection, row["uid"], before, fit + 1)
-    shown, following = first_of(rows, fit, lambda row: row["number"])
+        rows = actions.revisions_of(connection, row["uid"], before, limit + 1)
+    shown, following = first_of(rows, limit, lambda row: row["number"])
     return Page[Revision](items=tuple(Revision(**row) for row in shown), next=following)
 
 

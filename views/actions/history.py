@@ -79,7 +79,7 @@ def history_in(
     offsets = offsets_of(zone, since, now)
     counted = overview.counted(connection, [row["uid"]], since, ONE_DAY, offsets)
     uid = row["uid"]
-    runs = [Run(**one) for one in overview.last_runs(connection, [uid], MOST_RUNS).get(uid, ())]
+    runs = [Run(**one) for one in overview.last_runs(connection, uid, MOST_RUNS)]
     seconds = sorted(one.seconds for one in runs)
     plan = plan_in(row)
     limit = None if isinstance(plan, UnreadablePlan) else plan.time_limit

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from models.sql import read_clock
-from models.store import overview, tenants
+from models.store import tenants
 from models.store.actions import search as found_in
 from models.store.actions.search import ActionFilter, Asked, Place, Standing
 from models.store.actions.status import plan_in
@@ -18,9 +18,7 @@ from views.actions import ActionRow, Actions, StoredAction, StoredActions, row_o
 from views.finding import number_in, scope_of, wrong_cursor
 from views.installation import Installation
 from views.verbs import READ, Verb
-from views.view import PAGE, Page, first_of, fitting
-
-MOST_DURATIONS = 20
+from views.view import MOST_DOCUMENTS, PAGE, Page, first_of
 
 
 class FoundAction(ActionRow):
@@ -28,7 +26,6 @@ class FoundAction(ActionRow):
 
     when: tuple[str, ...] = Field(description="Its rules in words.")
     zone: str = Field(description="IANA zone of its first rule, else of its small app.")
-    durations_s: tuple[float, ...] = Field(description="Of its last runs, the oldest first.")
 
 
 class FoundActions(Page[FoundAction]):
@@ -66,10 +63,10 @@ def list_documents(
     Raises Refused for a wrong cursor.
     """
     asked = Asked(scope_of(installation, all_apps=False), wanted, _place(cursor))
+    limit = min(limit, MOST_DOCUMENTS)
     with reading(installation.engine) as connection:
-        fit = fitting(found_in.document_lengths(connection, asked, limit))
-        rows = found_in.page(connection, asked, fit + 1, has_documents=True)
-    shown, following = first_of(rows, fit, _cursor_at)
+        rows = found_in.page(connection, asked, limit + 1, has_documents=True)
+    shown, following = first_of(rows, limit, _cursor_at)
     items = tuple(StoredAction.of(row, document=document_in(row["document"])) for row in shown)
     return Page[StoredAction](items=items, next=following)
 
@@ -81,16 +78,7 @@ def search(
     asked = Asked(installation.scope, wanted, _place(cursor))
     with reading(installation.engine) as connection:
         found, following = _page(connection, installation, asked, limit)
-        uids = [row["uid"] for _, row, _ in found if row["uid"] is not None]
-        runs = overview.last_runs(connection, uids, MOST_DURATIONS)
-    items = (
-        FoundAction.of(
-            one,
-            **_schedule(row, zone),
-            durations_s=tuple(run["seconds"] for run in runs.get(row["uid"], ())),
-        )
-        for one, row, zone in found
-    )
+    items = (FoundAction.of(one, **_schedule(row, zone)) for one, row, zone in found)
     return FoundActions(items=tuple(items), next=following)
 
 

@@ -23,7 +23,8 @@ from views.view import Instant, View
 
 SOON = timedelta(hours=1)
 SHOWN = 12
-MOST_READ = 10 * SHOWN
+# Calendars may leave nothing of the first ones.
+MOST_READ = 5 * SHOWN
 # How many of the operations that ended last are searched for actions to show.
 MOST_ENDED = 200
 # Of each state of a verdict, on every page.
@@ -111,13 +112,9 @@ def _coming(
     Of what is due now and no tick has decided, the one after that.
     """
     until = now + SOON
-    # Calendars may leave nothing of the first ones; each that is due now reads its plan.
-    for limit in (SHOWN, MOST_READ):
-        rows = closing_rows(connection, overview.coming(connection, scope, until, limit))
-        each = ((_next_at(row, now), row) for row in rows)
-        found = [(at, row) for at, row in each if at is not None and at <= until]
-        if len(rows) < limit or len(found) >= SHOWN:
-            break
+    rows = closing_rows(connection, overview.coming(connection, scope, until, MOST_READ))
+    each = ((_next_at(row, now), row) for row in rows)
+    found = [(at, row) for at, row in each if at is not None and at <= until]
     return sorted(found, key=lambda one: (one[0], one[1]["name"]))[:SHOWN]
 
 

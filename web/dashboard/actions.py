@@ -13,7 +13,6 @@ from views.actions import search, whole
 from views.changes import deleting, switching
 from views.installation import Installation
 from views.view import LARGEST_PAGE, PAGE
-from web.dashboard import drawing
 from web.dashboard.fields import fields_of
 from web.dashboard.rendering import ask, render, see
 from web.dashboard.session import Operator, Viewer, Visitor, is_fragment, page_asked
@@ -63,7 +62,6 @@ def list_actions(request: Request, visitor: Viewer, asked: Asked) -> HTMLRespons
         "most": MOST_CHOSEN,
         "apps": apps.app_names(visitor.whole),
         "app": opened.app_name if opened.is_bound else "",
-        "spark": drawing.spark,
     }
     return render(request, "actions_found.html" if is_fragment(request) else "actions.html", values)
 

@@ -1,17 +1,17 @@
 """Store, find and list actions and their revisions."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.bulk_sql import given, insert_all
+from models.bulk_sql import insert_all, update_all
 from models.column_types import UTCDateTime
 from models.errors import Hint, NotFound, Refused
 from models.events import END_OF, end_event
-from models.sql import byte_length, dicts, in_many
+from models.sql import dicts, in_many
 from models.store.actions.status import listing
 from models.store.conditions import NOT_DELETED, of_app
 from models.store.scope import Scope
@@ -92,26 +92,20 @@ def replace_all(
 
     Each has its `number`, and what `insert` names or, like all the others, a part of that.
     """
-    if not revisions_of:
-        return
     own = {"number", "author"}
     current = [
         {"uid": uid, "revision": one["number"]}
         | {name: value for name, value in one.items() if name not in own}
         for uid, one in revisions_of.items()
     ]
-    new = given(actions, *current[0])
-    replaced = sa.update(actions).where(actions.c.uid == new.c.uid)
-    values = {one.name: one for one in new.c if one.name != "uid"}
-    connection.execute(
-        replaced.values(updated_at=now, quarantined=None, **values), {"given": current}
-    )
+    update_all(connection, actions, current, updated_at=now, quarantined=None)
     stored = ("number", "document", "plan", "author")
     rows = [
         {"action_uid": uid} | {name: one[name] for name in stored}
         for uid, one in revisions_of.items()
     ]
-    insert_all(connection, revisions, rows, {"effective_from": sa.literal(now, UTCDateTime())})
+    if rows:
+        insert_all(connection, revisions, rows, {"effective_from": sa.literal(now, UTCDateTime())})
 
 
 def quarantined(connection: sa.Connection, uid: UUID, reason: str) -> None:
@@ -278,22 +272,8 @@ def revisions_of(
         revisions.c.end_reason,
         revisions.c.document,
     )
-    found = connection.execute(_revisions(shown, uid, before).limit(limit)).mappings()
-    return [{**row, "document": document_in(row["document"])} for row in found]
-
-
-def revision_lengths(
-    connection: sa.Connection, uid: UUID, before: int | None, limit: int
-) -> Sequence[int]:
-    """Return how many bytes the documents of those revisions have, in that order."""
-    lengths = _revisions([byte_length(connection, revisions.c.document)], uid, before)
-    return connection.execute(lengths.limit(limit)).scalars().all()
-
-
-def _revisions(
-    shown: Iterable[sa.ColumnElement[Any]], uid: UUID, before: int | None
-) -> sa.Select[Any]:
     query = sa.select(*shown).where(revisions.c.action_uid == uid)
     if before is not None:
         query = query.where(revisions.c.number < before)
-    return query.order_by(revisions.c.number.desc())
+    found = dicts(connection, query.order_by(revisions.c.number.desc()).limit(limit))
+    return [{**row, "document": document_in(row["document"])} for row in found]

@@ -1,6 +1,5 @@
 """Find actions a page at a time, by words, owner, task and status."""
 
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -10,7 +9,7 @@ from pydantic_core import to_json
 
 from models.celery_task import HANDED_OVER
 from models.filters import Filter
-from models.sql import begins_id, byte_length, dicts, follows, in_many
+from models.sql import begins_id, dicts, follows, in_many
 from models.store.actions.status import listing, may_be_unhealthy
 from models.store.conditions import NOT_DELETED, state_of
 from models.store.scope import Scope
@@ -72,12 +71,6 @@ def count(connection: sa.Connection, asked: Asked, most: int) -> int:
     counted = sa.select(sa.func.count()).select_from(every.subquery())
     found: int = connection.execute(counted).scalar_one()
     return found
-
-
-def document_lengths(connection: sa.Connection, asked: Asked, limit: int) -> Sequence[int]:
-    """Return how many bytes the documents of those on a page have, in its order."""
-    lengths = _chosen(asked).with_only_columns(byte_length(connection, actions.c.document))
-    return connection.execute(lengths.limit(limit)).scalars().all()
 
 
 def _chosen(asked: Asked) -> sa.Select[Any]:

@@ -162,21 +162,6 @@ def test_an_event_that_became_known_after_a_change_has_no_record(
     assert "by what was known then it was not due" in found.text
 
 
-def test_an_event_after_a_change_by_a_clock_a_little_ahead_is_not_lost(
-    engine: sa.Engine, clock: VirtualClock
-) -> None:
-    run_tick(engine, clock, NOON + 4 * MINUTE)
-    action = make_action(engine, **on_paid(look_back="PT5M"))
-    run_tick(engine, clock, NOON + 4 * MINUTE + SECOND)
-    run_tick(engine, clock, NOON)
-    clock.set(NOON + MINUTE)
-    become_known(engine, NOON + MINUTE)
-
-    run_tick(engine, clock, NOON + 2 * MINUTE)
-
-    assert [row["state"] for row in rows_of(engine, action)] == ["queued"]
-
-
 def test_a_second_of_a_missed_span_at_which_nobody_was_due_is_no_occurrence(
     engine: sa.Engine, clock: VirtualClock, settings: Settings
 ) -> None:

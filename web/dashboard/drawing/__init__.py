@@ -1,6 +1,6 @@
 """Draw charts as the numbers of an SVG; templates write them, without a style or a script."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -25,7 +25,6 @@ LABELS = (
     (timedelta(days=2), timedelta(hours=3)),
     (timedelta.max, timedelta(days=1)),
 )
-SPARK_WIDTH, SPARK_HEIGHT = 96, 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,18 +167,6 @@ def _bar(bar: Bar, lane: Lane, y: float, scale: _Scale, zone: str) -> Mark:
         tone=tone(bar.state),
         tip=f"{lane.action}, {in_zone(bar.at, zone)}: {counts}",
         href=href,
-    )
-
-
-def spark(seconds: Sequence[float]) -> str:
-    """Return the points of a line through durations, the oldest first; empty for less than two."""
-    if len(seconds) < 2:
-        return ""
-    most = max(seconds) or 1.0
-    step = SPARK_WIDTH / (len(seconds) - 1)
-    high = SPARK_HEIGHT - 2
-    return " ".join(
-        f"{place * step:.1f},{1 + high * (1 - one / most):.1f}" for place, one in enumerate(seconds)
     )
 
 
