@@ -76,6 +76,8 @@ class FollowedOperation(Keeper):
         self._reported: dict[str, Any] = {}
         self._progress: dict[str, Any] = {}
         self._is_urgent = False
+        # Whether the last heartbeat found no server, which is said once.
+        self._is_unheard = False
 
     def progress(
         self,
@@ -156,13 +158,16 @@ class FollowedOperation(Keeper):
             said = {"lease": self._lease, "progress": progress}
             answer = self._its.server.ask(f"{self._path}:beat", said, BEAT_S)
         except ServerAway as error:
-            logger.warning("heartbeat of %s: %s", self.operation_id, error)
+            if not self._is_unheard:
+                logger.warning("heartbeat of %s: %s", self.operation_id, error)
+            self._is_unheard = True
             with self._lock:
                 self._progress = {**progress, **self._progress}
             return NEWS_EVERY_S
         except NotDone:
             self.asked = LOST
             return self.limits.heartbeat_s
+        self._is_unheard = False
         self.asked = answer.get("stop") or self.asked
         return self.limits.heartbeat_s
 

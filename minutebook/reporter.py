@@ -14,9 +14,11 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
+from uuid import UUID
 
 from minutebook.server import NotDone, Server, ServerAway
 
@@ -104,6 +106,7 @@ class Reporter:
                 self._note_killed()
                 if self._reports and monotonic() >= self._again_at:
                     self._send()
+                    self._keep()
                 if monotonic() >= self._lives_at:
                     self._say_alive(ASK_S)
             except Exception:  # the next report must be sent
@@ -124,13 +127,12 @@ class Reporter:
 
     def _note_killed(self) -> None:
         for lease, killed_at in self.held.of_killed():
-            id = lease.partition("-")[0]
             outcome, error = "cut off", "its process is gone"
             if is_too_late(killed_at):
                 outcome, error = "failed", TIME_LIMIT_TEXT
             said = {"lease": lease, "outcome": outcome, "error": error}
-            request = (f"/api/operations/{dashed(id)}:end", said)
-            self._reports.append(Report([request], monotonic() + REPEAT_S))
+            path = f"/api/operations/{UUID(lease.partition('-')[0])}:end"
+            self._reports.append(Report([(path, said)], monotonic() + REPEAT_S))
 
     def _send(self) -> None:
         """Send what is to be reported, until the server does not answer."""
@@ -155,6 +157,14 @@ class Reporter:
             if monotonic() >= one.give_up_at:
                 logger.error("not reported: %s", one.requests[-1][0])
 
+    def _keep(self) -> None:
+        """Renew the leases of the attempts whose ends are not accepted yet."""
+        said = [said for one in self._reports for _, said in one.requests]
+        beats = [{"lease": one["lease"]} for one in said if "lease" in one]
+        if beats:
+            with suppress(ServerAway, NotDone):
+                self.server.ask("/api/operations:beat", {"beats": beats}, ASK_S)
+
     def _send_one(self, report: Report) -> None:
         """Send the requests of a report; leaves those that are to be sent later."""
         while report.requests:
@@ -172,8 +182,7 @@ class Reporter:
 
     def _say_alive(self, within_s: float, *, stopping: bool = False) -> None:
         try:
-            said = {**self._worker, "stopping": stopping}
-            self.server.ask("/api/followers", said, within_s)
+            self.server.ask("/api/followers", {**self._worker, "stopping": stopping}, within_s)
         except (ServerAway, NotDone) as error:
             self._note_trouble(str(error))
             self._lives_at = monotonic() + AGAIN_S
@@ -208,11 +217,6 @@ def _shortened(requests: Any) -> bytes:
     kept = {name: one for name, one in said.items() if name not in ("traceback", "returned")}
     cut = {**kept, "error": str(kept.get("error", ""))[:1000], "progress": {}}
     return json.dumps([REPEAT_S + monotonic(), [(path, cut)]], default=str).encode()
-
-
-def dashed(id: str) -> str:
-    """Return an id of 32 hex digits as it stands in paths."""
-    return "-".join((id[:8], id[8:12], id[12:16], id[16:20], id[20:]))
 
 
 class Held:
@@ -290,8 +294,7 @@ def is_too_late(killed_at: float | None) -> bool:
 
 
 def _is_alive(pid: int) -> bool:
-    try:
+    with suppress(ProcessLookupError):
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+        return True
+    return False

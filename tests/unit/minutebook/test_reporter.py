@@ -92,6 +92,16 @@ def test_a_report_is_repeated_until_it_is_taken_and_not_after_a_refusal(
     assert len(server.asked) == 4
 
 
+def test_an_attempt_beats_until_its_end_is_accepted(reporting: Reporting) -> None:
+    server, reporter = reporting(ServerAway("a moment"))
+
+    reporter.report((END, {"lease": LEASE}))
+
+    beat = ("/api/operations:beat", {"beats": [{"lease": LEASE}]})
+    end = (END, {"lease": LEASE})
+    assert wait_for(lambda: server.asked == [end, beat, end], SOON_S)
+
+
 @pytest.mark.parametrize(
     ("after_s", "outcome", "error"),
     [
@@ -155,4 +165,4 @@ def test_a_worker_that_stops_sends_what_waits() -> None:
 
     reporter.stop()
 
-    assert [path for path, _ in server.asked] == [END, END]
+    assert [path for path, _ in server.asked if path == END] == [END, END]
