@@ -56,7 +56,7 @@ def test_the_page_s_worker_of_an_application_follows_the_specification_and_is_co
 
     assert [error.message for error in Draft202012Validator(SCHEMA).iter_errors(found)] == []
     assert service["environment"]["MINUTEBOOK_URL"] == "http://web:8265"
-    assert "web" in FILE["services"]
+    assert {*service["networks"]} & {*SERVICES["web"]["networks"]}
     assert (service["read_only"], service["user"], "volumes" in service) == (True, "10001", False)
 
 
