@@ -14,8 +14,8 @@ from tests.acceptance.processes import Process, kill, until
 from tests.acceptance.shop import Shop
 from tests.servers import PostgreSQL, free_port
 
-# An application of the shop whose task says which attempt runs. Its requests are patient: on a
-# busy machine no phase ends before its kill.
+# An application of the shop whose task says which attempt runs. A process of its pool ends after
+# one task. Its requests are patient: on a busy machine no phase ends before its kill.
 PHASED = """
 from pathlib import Path
 from threading import Event
@@ -25,6 +25,7 @@ from followed import app
 from minutebook import celery_worker, followed
 from models import write
 
+app.conf.worker_max_tasks_per_child = 1
 celery_worker.TAKE_S = followed.END_S = 60.0
 
 

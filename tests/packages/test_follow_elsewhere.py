@@ -19,16 +19,17 @@ pytestmark = pytest.mark.parametrize("store", ["sqlite"])
 
 @dataclass(frozen=True)
 class Libraries:
-    """What an application has installed, and its Python where that is at hand."""
+    """What an application has installed, its Python where that is at hand, and its pool."""
 
     celery: str
     python: str
     beside: tuple[str, ...]
+    pool: tuple[str, ...] = ("--pool", "prefork", "--max-tasks-per-child", "2")
 
     @property
     def id(self) -> str:
         """Name it in the report."""
-        return f"celery {self.celery}, python {self.python}"
+        return f"celery {self.celery}, python {self.python}, {self.pool[1]}"
 
 
 SETS = [
@@ -50,6 +51,12 @@ SETS = [
     Libraries(
         "5.7.0", "3.13", ("kombu~=5.7.0", "redis", "packaging", "SQLAlchemy~=2.1.0", "Django~=6.0")
     ),
+    Libraries(
+        "5.7.0",
+        "3.12",
+        ("kombu~=5.7.0", "redis", "packaging", "SQLAlchemy~=2.1.0", "Django~=6.0", "gevent"),
+        ("--pool", "gevent"),
+    ),
 ]
 
 
@@ -62,7 +69,9 @@ def shop(installation: Installation) -> Shop:
     return made
 
 
-def started(shop: Shop, environment: Environment, **says: str) -> Process:
+def started(
+    shop: Shop, environment: Environment, pool: tuple[str, ...] = (), **says: str
+) -> Process:
     """Start the shop's worker from its own environment, which may know no home folder."""
     python, options = str(environment.bin / "python"), ("--without-gossip", "--without-mingle")
     command = [python, "-m", "celery", "-A", "followed", "worker", "-c", "2", "-l", "INFO"]
@@ -70,7 +79,7 @@ def started(shop: Shop, environment: Environment, **says: str) -> Process:
     shop.web()
     processes = shop.installation.processes
     worker = processes.start(
-        "shop", [*command, "-Q", "shop,orders", *options], settings, folder=shop.folder
+        "shop", [*command, "-Q", "shop,orders", *pool, *options], settings, folder=shop.folder
     )
     worker.said("ready.")
     shop.is_followed()
@@ -144,7 +153,7 @@ def test_a_worker_of_each_release_follows(
     environment.install(
         f"celery=={libraries.celery}", *libraries.beside, str(wheels.client), is_offline=False
     )
-    worker = started(shop, environment, **by_url(shop))
+    worker = started(shop, environment, libraries.pool, **by_url(shop))
 
     follows(shop)
 

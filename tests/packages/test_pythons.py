@@ -14,6 +14,7 @@ TESTS = (
     "tests/unit", "tests/integration/store", "tests/integration/scheduler",
     "tests/integration/tasks", "tests/acceptance/test_daemons.py",
     "tests/acceptance/test_killed_workers.py", "tests/acceptance/test_follow.py",
+    "tests/acceptance/test_follow_phases.py",
 )  # fmt: skip
 
 
