@@ -3,11 +3,12 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import timedelta
+from datetime import datetime, time, timedelta
 from enum import StrEnum
 from typing import Literal
 from urllib.parse import urlsplit
 from uuid import NAMESPACE_OID, UUID, uuid5
+from zoneinfo import ZoneInfo
 
 from models.operation import OperationState
 from models.references import is_reference
@@ -114,3 +115,22 @@ def shown_target(target: Target) -> str:
 def backoff(tries: int) -> timedelta:
     """Return the pause after `tries` failed attempts, at least one."""
     return BACKOFF[min(tries, len(BACKOFF)) - 1]
+
+
+def quiet_until(now: datetime, hours: tuple[time, time] | None, zone: str) -> datetime | None:
+    """Return the end of the quiet hours around `now`; None outside of them.
+
+    They are [start, end) on the clock of `zone`, and cross midnight if `start` is later than `end`.
+    """
+    if hours is None:
+        return None
+    start, end = hours
+    at, local_zone = now.replace(second=0, microsecond=0), ZoneInfo(zone)
+    while _is_within(at.astimezone(local_zone).time(), start, end):
+        # Minute by minute, so that a clock change is what the clock shows.
+        at += timedelta(minutes=1)
+    return at if at > now else None
+
+
+def _is_within(clock: time, start: time, end: time) -> bool:
+    return start <= clock < end if start < end else clock >= start or clock < end

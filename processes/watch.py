@@ -8,13 +8,13 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
 import sqlalchemy as sa
 
-from models.notices import NoticeKind, shown_target
+from models.notices import NoticeKind, quiet_until, shown_target
 from models.store.notices import Notice, Owed, findings, sendable_anywhere
 from models.store.notices.alerting import alert_targets
 from models.values import format_instant
@@ -80,14 +80,19 @@ class Watcher:
         for one in owed:
             deliver(self.engine, self.settings, (one.id, one.tries + 1))
 
+    def _is_quiet(self, now: datetime) -> bool:
+        alert = self.settings.alert
+        return quiet_until(now, alert.quiet, alert.timezone) is not None
+
     def _judge(self) -> Iterator[Owed]:
         """Begin and end the findings about the installation; yield notices of those that last."""
         with reading(self.engine) as connection:
             # Before the look: what begins meanwhile is not over.
             known = findings.of_installation(connection)
             seen = look(connection, self.settings)
-        with self.engine.begin() as connection:
-            yield from self._change(connection, known, seen)
+        if not self._is_quiet(seen.now):
+            with self.engine.begin() as connection:
+                yield from self._change(connection, known, seen)
 
     def _change(
         self, connection: sa.Connection, known: Sequence[Any], seen: Seen
@@ -128,6 +133,8 @@ class Watcher:
     def _tell_directly(self, kind: NoticeKind, text: str) -> bool:
         """Send a notice that no database keeps; return False to try again at the next look."""
         now = utc_now()
+        if self._is_quiet(now):
+            return False
         shown = {"kind": "database", "text": text, "remedy": START_DATABASE}
         payload = {"kind": kind, "findings": [{**shown, "since": format_instant(now)}]}
         is_sent = False

@@ -14,7 +14,6 @@ import sqlalchemy as sa
 
 from models.action.plan import Plan
 from models.column_types import UTCDateTime
-from models.notices import BACKOFF
 from models.operation import UNSTARTED, OperationState
 from models.sql import database_now, in_unindexed
 from models.store import key_values
@@ -25,6 +24,7 @@ from models.store.conditions import (
     IS_OWED,
     IS_UNSTARTED,
 )
+from models.store.notices import LONGEST_WAIT
 from models.store.notices import missed as missed_notices
 from models.store.operations import RESERVED_FOR
 from models.stored import document_in
@@ -124,7 +124,7 @@ def _released() -> Iterator[sa.Executable]:
     released = sa.update(operations).where(*waits, is_no_backoff | failed_ahead)
     yield released.values(not_before=earliest)
     for table, is_open, longest in (
-        (notices, IS_OWED, BACKOFF[-1]),
+        (notices, IS_OWED, LONGEST_WAIT),
         (backfills, IS_ACTIVE_BACKFILL, RESERVED_FOR),
     ):
         is_ahead = table.c.not_before > database_now(longest)

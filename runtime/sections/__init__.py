@@ -1,9 +1,10 @@
 """Groups of settings: their base, and those of mail, notices and secrets."""
 
 import re
-from datetime import timedelta
+from datetime import time, timedelta
 from pathlib import Path
 from typing import Annotated
+from zoneinfo import ZoneInfo
 
 from pydantic import (
     BaseModel,
@@ -19,6 +20,7 @@ from runtime.urls import check_sender, check_unsubscribe, check_web_url
 
 # Documents use the same form: models/references.py.
 _REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:/.+")
+_QUIET = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
 
 
 def split(value: object) -> object:
@@ -78,7 +80,7 @@ class HookSettings(Section):
 
 
 class AlertSettings(Section):
-    """Alerts on failures of any action."""
+    """Alerts on failures of any action: their recipients and times."""
 
     mail: Names = Field((), description="addresses, by commas")
     notify: Names = Field((), description="names of channels (SCHED_NOTIFY_…), by commas")
@@ -86,6 +88,8 @@ class AlertSettings(Section):
         SecretStr(""), description="URL of a webhook, or env:NAME, file:PATH"
     )
     after: int = Field(3, ge=1, le=1000, description="failures in a row that raise an alert")
+    quiet_hours: str | None = Field(None, description="hours without alerts, such as 22:00-07:00")
+    timezone: str = Field("UTC", description="zone of the quiet hours")
     overdue_minutes: int = Field(
         15, ge=1, le=10_080, description="minutes after which an unstarted operation is overdue"
     )
@@ -111,10 +115,36 @@ class AlertSettings(Section):
             check_web_url(text)
         return value
 
+    @field_validator("quiet_hours")
+    @classmethod
+    def _is_a_span(cls, value: str | None) -> str | None:
+        found = _QUIET.fullmatch(value or "")
+        if value and (found is None or found.group(1, 2) == found.group(3, 4)):
+            raise ValueError("write two different times of the day, such as 22:00-07:00")
+        return value
+
+    @field_validator("timezone")
+    @classmethod
+    def _is_a_zone(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (KeyError, ValueError, OSError):
+            raise ValueError("write an IANA name such as Europe/Paris") from None
+        return value
+
     @property
     def overdue(self) -> timedelta:
         """How long a recorded operation may wait for its start."""
         return timedelta(minutes=self.overdue_minutes)
+
+    @property
+    def quiet(self) -> tuple[time, time] | None:
+        """The span [start, end) of the day without alerts; None for no such span."""
+        found = _QUIET.fullmatch(self.quiet_hours or "")
+        if found is None:
+            return None
+        hours = [int(part) for part in found.groups()]
+        return time(hours[0], hours[1]), time(hours[2], hours[3])
 
 
 class SecretSettings(Section):

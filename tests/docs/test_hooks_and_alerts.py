@@ -53,4 +53,4 @@ def test_its_settings_are_settings(tmp_path: Path) -> None:
         home.mkdir()
         (home / "config.yaml").write_text(block)
 
-        assert load_settings(home, {}).alert.after > 0
+        assert load_settings(home, {}).alert.timezone in ("UTC", "Europe/Paris")

@@ -22,6 +22,7 @@ from models.trust import TRUSTED, Trust
 # Longer than a try may take; then another one may begin.
 TRY_FOR = timedelta(minutes=5)
 SENT_FOR = timedelta(minutes=5)
+LONGEST_WAIT = timedelta(days=1)
 # A tick sends each minute what is owed, unless the broker is down, or the daemon.
 LEFT_FOR = timedelta(minutes=2)
 OVER = "over before it could be delivered"
@@ -59,7 +60,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a notice is about.
+    """What a notice is about, and the earliest instant to send it; None for at once.
 
     A notice to the admins about the installation has neither a small app nor an action.
     """
@@ -68,6 +69,7 @@ class Origin:
     action_uid: UUID | None = None
     operation_id: UUID | None = None
     finding_id: UUID | None = None
+    not_before: datetime | None = None
 
 
 def enqueue(
@@ -82,7 +84,7 @@ def enqueue(
     `end` distinguishes the ends of what it is about. An existing notice is left alone, so that two
     daemons enqueue it once.
     """
-    kind = payload["kind"]
+    earliest, kind = origin.not_before, payload["kind"]
     shown = {key: one for key, one in payload.items() if key != "small_app_id"}
     about = f"{origin.finding_id or origin.operation_id} | {origin.action_uid}"
     rows = [
@@ -102,10 +104,11 @@ def enqueue(
     if not rows:
         return []
     first = insert_ignoring(connection, notices).values(
-        not_before=database_now(RESERVED_FOR), created_at=database_now()
+        not_before=database_now(RESERVED_FOR) if earliest is None else earliest,
+        created_at=database_now(),
     )
     connection.execute(first, rows)
-    return [Owed(row["id"], 0) for row in rows]
+    return [Owed(row["id"], 0) for row in rows] if earliest is None else []
 
 
 def send_soon(connection: sa.Connection, owed: Sequence[Owed]) -> None:
@@ -186,14 +189,20 @@ def _write(connection: sa.Connection, notice: Notice, values: dict[str, Any]) ->
     connection.execute(sa.update(notices).where(*fenced).values(values))
 
 
-def withdraw(connection: sa.Connection, finding_id: UUID, kind: NoticeKind) -> None:
-    """End a finding's notices of that kind that were tried in vain: the opposite holds now.
+def withdraw(
+    connection: sa.Connection, finding_id: UUID, kind: NoticeKind, *, is_quiet: bool
+) -> set[Target]:
+    """End a finding's notices of that kind that wait: the opposite holds now.
 
-    Delivered later, they would look like the newer one.
+    Delivered later, one that was tried would look like the newer one. In quiet hours, those that
+    wait for their end were told to nobody: returns their targets, which need no notice of the
+    opposite.
     """
     its = (notices.c.finding_id == finding_id, notices.c.kind == kind, IS_OWED)
-    waits = (notices.c.not_before > database_now(), notices.c.tries > 0)
-    connection.execute(sa.update(notices).where(*its, *waits).values(_ended("done", OVER)))
+    which = sa.true() if is_quiet else notices.c.tries > 0
+    waiting = sa.update(notices).where(*its, notices.c.not_before > database_now(), which)
+    ended = waiting.values(_ended("done", OVER)).returning(notices.c.tries, notices.c.target)
+    return {Target(**row.target) for row in connection.execute(ended) if row.tries == 0}
 
 
 def withdraw_start(connection: sa.Connection, operation_id: UUID) -> None:

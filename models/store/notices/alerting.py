@@ -89,7 +89,7 @@ def enqueue(
         else:
             rows = findings.begin(connection, _found(kind, end, told))
         for row in rows:
-            owed += findings.tell(connection, row, to, told)
+            owed += findings.tell(connection, row, to, told, alerts)
     return owed
 
 

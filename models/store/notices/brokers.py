@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 import sqlalchemy as sa
 
-from models.notices import BROKERS, FindingKind, NoticeKind
+from models.notices import BROKERS, FindingKind, NoticeKind, quiet_until
+from models.sql import read_clock
 from models.store import notices
 from models.store.notices import findings
 from models.store.notices.alerting import alert_targets
@@ -26,6 +27,7 @@ def note(
             findings.begin(connection, its)
     well = [findings.id_of(kind, "") for kind, error in errors.items() if not error]
     over = [row for row in findings.end(connection, well) if row.told_at is not None]
+    until = quiet_until(read_clock(connection), alerts.quiet, alerts.timezone)
     to = alert_targets(alerts)
-    owed = findings.tell_admins(connection, NoticeKind.FINDING_ENDED, over, to)
+    owed = findings.tell_admins(connection, NoticeKind.FINDING_ENDED, over, to, until)
     notices.send_soon(connection, owed)

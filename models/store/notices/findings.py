@@ -2,17 +2,19 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 import sqlalchemy as sa
 
-from models.notices import FindingKind, NoticeKind, Target
+from models.notices import FindingKind, NoticeKind, Target, quiet_until
 from models.sql import database_now, insert_ignoring, insert_into
 from models.store import notices
 from models.store.notices import Origin, Owed
 from models.tables import findings
 from models.values import format_instant
+from runtime.sections import AlertSettings
 
 IS_OPEN = findings.c.ended_at.is_(None)
 
@@ -87,19 +89,25 @@ def tell(
     row: sa.Row[Any],
     targets: Sequence[Target],
     told: dict[str, Any],
+    alerts: AlertSettings,
 ) -> list[Owed]:
     """Enqueue the notices that a finding about an action began or ended, with what is `told` of it.
 
-    What was tried in vain of the opposite is withdrawn.
+    An alert waits for the end of the quiet hours. What is not delivered of the opposite is
+    withdrawn; whoever has not heard of that hears nothing.
     """
     kind = NoticeKind.FINDING_BEGAN if row.ended_at is None else NoticeKind.FINDING_ENDED
-    notices.withdraw(connection, row.id, kind.opposite)
+    # Of single failures, each is told at once.
+    hours = None if row.kind == FindingKind.FAILING else alerts.quiet
+    until = quiet_until(row.ended_at or row.began_at, hours, alerts.timezone)
+    held = notices.withdraw(connection, row.id, kind.opposite, is_quiet=until is not None)
     operation_id = told.get("operation_id")
     origin = Origin(
-        told["small_app_id"], row.action_uid, operation_id and UUID(operation_id), row.id
+        told["small_app_id"], row.action_uid, operation_id and UUID(operation_id), row.id, until
     )
     payload = {**payload_of(kind, [row]), **told}
-    return notices.enqueue(connection, origin, row.began_at, targets, payload)
+    to = [one for one in targets if one not in held]
+    return notices.enqueue(connection, origin, row.began_at, to, payload)
 
 
 def payload_of(kind: NoticeKind, rows: Sequence[Any], text: str = "") -> dict[str, Any]:
@@ -121,9 +129,10 @@ def tell_admins(
     kind: NoticeKind,
     rows: Sequence[sa.Row[Any]],
     targets: Sequence[Target],
+    not_before: datetime | None = None,
 ) -> list[Owed]:
     """Enqueue one notice of findings about the installation that began or ended."""
     if not rows:
         return []
-    origin, payload = Origin(finding_id=rows[0].id), payload_of(kind, rows)
+    origin, payload = Origin(None, None, None, rows[0].id, not_before), payload_of(kind, rows)
     return notices.enqueue(connection, origin, rows[0].began_at, targets, payload)

@@ -5,6 +5,7 @@ tables half a minute later, when other batches and daemons have recorded the res
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
@@ -14,9 +15,9 @@ import sqlalchemy as sa
 
 from models.action.health import REMEDIES
 from models.action.plan import hooks_of
-from models.notices import FindingKind, NoticeKind, Target
+from models.notices import FindingKind, NoticeKind, Target, quiet_until
 from models.operation import Cause, OperationState
-from models.sql import database_now, in_many
+from models.sql import database_now, in_many, read_clock
 from models.store import notices as store
 from models.store.actions.downtime import most_missed
 from models.store.actions.missed import Missed, by_action, total
@@ -51,14 +52,14 @@ def tell(connection: sa.Connection, alerts: AlertSettings) -> None:
     only the first ten that have receivers have a notice.
     """
     ids = connection.execute(sa.select(stored.c.id).where(IS_TO_BE_TOLD)).scalars().all()
-    admins = alert_targets(alerts)
+    now, admins = read_clock(connection), alert_targets(alerts)
+    not_before = quiet_until(now, alerts.quiet, alerts.timezone) or now
     for row in findings.end(connection, ids):
         missed = _counted(connection, row)
         tell_them = _together if len(missed) > MOST_SINGLY and admins else _singly
         for origin, targets, told in tell_them(connection, row, missed, admins):
-            owed = store.enqueue(connection, origin, "missed", targets, told)
-            # The sweep that found it sends it.
-            store.send_soon(connection, owed)
+            its = replace(origin, finding_id=row.id, not_before=not_before)
+            store.enqueue(connection, its, "missed", targets, told)
 
 
 def _counted(connection: sa.Connection, row: sa.Row[Any]) -> dict[UUID, Missed]:
@@ -101,7 +102,7 @@ def _singly(
             "ran_instead_at": _next_run(connection, one.uid, missed[one.uid].last_at),
         }
         payload = _payload(row, one.name, missed[one.uid]) | told
-        yield Origin(one.small_app_id, one.uid, finding_id=row.id), targets, payload
+        yield Origin(one.small_app_id, one.uid), targets, payload
 
 
 def _targets(one: Any, admins: tuple[Target, ...]) -> tuple[Target, ...]:
@@ -116,7 +117,7 @@ def _together(
 ) -> Told:
     told = {"actions": len(missed), "most_missed": most_missed(connection, missed)}
     who, every = counted(len(missed), "action"), total(missed.values())
-    yield Origin(finding_id=row.id), admins, _payload(row, who, every) | told
+    yield Origin(), admins, _payload(row, who, every) | told
 
 
 def _payload(row: sa.Row[Any], who: str, its: Missed) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def alert(
         for begun in findings.begin(connection, its):
             to = of_findings(hooks_of(row.plan), alerts)
             told = told_of(connection, row.id) | {"reason": reason}
-            owed = findings.tell(connection, begun, to, told)
+            owed = findings.tell(connection, begun, to, told, alerts)
             # The sweep that found it sends it.
             notices.send_soon(connection, owed)
             alerted.append((row.action, reason))

@@ -291,3 +291,14 @@ def test_missed_users_of_an_event_action_are_told_in_one_notice(engine: sa.Engin
     assert {row["reason"] for row in rows_of(engine, action)} == {
         "no daemon ticked from 2027-01-04T12:01:00Z to 2027-01-04T17:00:12Z (4 h 59 min)"
     }
+
+
+def test_quiet_hours_hold_it_back(engine: sa.Engine) -> None:
+    with reading(engine) as connection:
+        now = read_clock(connection)
+    hours = f"{now - HOUR:%H:%M}-{now + 2 * HOUR:%H:%M}"
+
+    slept(engine)
+
+    (one,) = owed(engine, AlertSettings(quiet_hours=hours))
+    assert now + HOUR < one["not_before"] < now + 3 * HOUR

@@ -14,7 +14,9 @@ import sqlalchemy as sa
 
 from cli.main import run
 from models.operation import OperationState
+from models.sql import read_clock
 from models.store import installation_facts, retention
+from models.store import notices as stored
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.end import Outcome
 from models.store.operations.end import end as write_end
@@ -193,6 +195,60 @@ def test_the_installation_says_after_how_many_where_the_action_does_not(crew: Cr
     crew.run(crew.make(name="silent"), "failed")
 
     assert [row["payload"]["action"] for row in crew.rows()] == ["silent"]
+
+
+def around_now(engine: sa.Engine) -> AlertSettings:
+    with reading(engine) as connection:
+        now = read_clock(connection)
+    span = [f"{now + timedelta(hours=hours):%H:%M}" for hours in (-1, 2)]
+    return AlertSettings(mail=("ops@example.com",), after=1, quiet_hours="-".join(span))
+
+
+def test_an_alert_waits_for_the_end_of_the_quiet_hours(crew: Crew) -> None:
+    crew.settings = with_settings(crew.settings, alert=around_now(crew.engine))
+
+    crew.run(crew.make(), "failed")
+
+    (row,) = crew.rows()
+    wait = row["not_before"] - row["created_at"]
+    assert timedelta(minutes=118) < wait < timedelta(minutes=121)
+    with crew.engine.begin() as connection:
+        assert stored.reserve(connection, 10, read_clock(connection)) == []
+
+
+def test_a_recovery_in_the_quiet_hours_cancels_both(crew: Crew) -> None:
+    crew.settings = with_settings(crew.settings, alert=around_now(crew.engine))
+    action = crew.make()
+
+    crew.run(action, "failed")
+    crew.run(action, "success")
+    crew.settings = with_settings(
+        crew.settings, alert=AlertSettings(mail=("ops@example.com",), after=1)
+    )
+    crew.run(action, "failed")
+
+    states = [(told_as(row), row["state"], row["error"]) for row in crew.rows()]
+    assert states == [
+        ("failed", "done", "over before it could be delivered"),
+        ("failed", "owed", None),
+    ]
+
+
+def test_of_two_recoveries_in_the_quiet_hours_none_is_told_before_the_end(crew: Crew) -> None:
+    """Who was told of the alert before the quiet hours is told nothing new by the next one."""
+    crew.settings = with_settings(
+        crew.settings, alert=AlertSettings(mail=("ops@example.com",), after=1)
+    )
+    action = crew.make()
+    crew.run(action, "failed")
+    crew.deliver()
+    crew.settings = with_settings(crew.settings, alert=around_now(crew.engine))
+
+    crew.run(action, "success")
+    crew.run(action, "failed")
+
+    states = [(told_as(row), row["state"]) for row in crew.rows()]
+    assert states == [("failed", "done"), ("failed over", "done")]
 
 
 @pytest.mark.parametrize(

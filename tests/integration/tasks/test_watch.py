@@ -121,6 +121,22 @@ def test_a_database_that_is_away_is_told_once_by_the_process_itself(
     assert "reaches the database again" in subjects(server)[1]
 
 
+def test_during_quiet_hours_nothing_is_told(
+    engine: sa.Engine, watched: Settings, server: MailServer
+) -> None:
+    last_tick(engine, LONG_AGO)
+    with reading(engine) as connection:
+        now = read_clock(connection)
+    hours = f"{now - LONG_AGO:%H:%M}-{now + LONG_AGO:%H:%M}"
+    quiet = AlertSettings(mail=(OPS,), quiet_hours=hours)
+
+    Watcher(having(watched, alert=quiet)).look()
+    before = subjects(server)
+    Watcher(watched).look()
+
+    assert (before, len(subjects(server))) == ([], 1)
+
+
 def test_what_no_tick_sends_for_two_minutes_is_delivered_without_the_broker(
     engine: sa.Engine, watched: Settings, server: MailServer
 ) -> None:

@@ -1,6 +1,6 @@
 """Notices of an end: their kinds, targets, ids and delays."""
 
-from datetime import time, timedelta
+from datetime import UTC, datetime, time, timedelta
 
 import pytest
 
@@ -13,6 +13,7 @@ from models.notices import (
     backoff,
     moment_of,
     notice_id,
+    quiet_until,
     shown_target,
 )
 from models.operation import OperationState
@@ -63,6 +64,39 @@ def test_the_id_of_a_notice_is_fixed() -> None:
         notice_id("1", "1", NoticeKind.RUN_ENDED, OPS),
     }
     assert len(others | {id}) == 5
+
+
+@pytest.mark.parametrize(
+    ("at", "hours", "until"),
+    [
+        pytest.param("2027-01-04T20:59:59", NIGHT, None, id="before"),
+        pytest.param("2027-01-04T21:00:00", NIGHT, "2027-01-05T06:00:00", id="from the start"),
+        pytest.param("2027-01-05T03:00:00", NIGHT, "2027-01-05T06:00:00", id="after midnight"),
+        pytest.param("2027-01-05T06:00:00", NIGHT, None, id="not at the end"),
+        pytest.param("2027-01-04T11:30:00", NOON, "2027-01-04T12:30:00", id="within a day"),
+        pytest.param("2027-01-04T12:30:00", NOON, None, id="after a day's"),
+        pytest.param("2027-01-04T12:30:00", None, None, id="none"),
+        # The clocks go forward in this night: the end is an hour earlier in UTC.
+        pytest.param("2027-03-27T22:00:00", NIGHT, "2027-03-28T05:00:00", id="forward"),
+        pytest.param("2027-03-28T00:30:00", EARLY, "2027-03-28T01:00:00", id="end in a gap"),
+        pytest.param("2027-10-31T00:15:00", EARLY, "2027-10-31T00:30:00", id="first time"),
+        pytest.param("2027-10-31T01:15:00", EARLY, "2027-10-31T01:30:00", id="second time"),
+    ],
+)
+def test_quiet_hours_end_on_the_clock_of_their_zone(
+    at: str, hours: tuple[time, time] | None, until: str | None
+) -> None:
+    now = datetime.fromisoformat(at).replace(tzinfo=UTC)
+
+    found = quiet_until(now, hours, "Europe/Paris")
+
+    assert found == (until and datetime.fromisoformat(until).replace(tzinfo=UTC))
+
+
+def test_quiet_hours_may_be_in_any_zone() -> None:
+    now = datetime(2027, 1, 4, 23, tzinfo=UTC)
+
+    assert quiet_until(now, NIGHT, "Factory") == datetime(2027, 1, 5, 7, tzinfo=UTC)
 
 
 def test_pauses_between_attempts_grow_and_the_last_repeats() -> None:
