@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from random import SystemRandom
 
 from runtime.clock import monotonic
+from tests.compiled import share_compiled
 from tests.worlds.plan import Plan, drawn, shrunk
 from tests.worlds.world import World
 
@@ -95,4 +96,5 @@ if __name__ == "__main__":
         os.execv(sys.executable, [sys.executable, "-m", "tests.worlds", *sys.argv[1:]])
     logging.getLogger("minutebook").setLevel(logging.ERROR)
     logging.getLogger("minutebook").propagate = False
+    share_compiled()
     sys.exit(main())

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
 from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -52,12 +53,17 @@ EVERYTHING = pauses.Target(pauses.PauseKind.ALL)
 NOT_TAKEN = (SchedulerError,)
 
 
+@lru_cache(maxsize=1)
+def _registry() -> Registry:
+    return Registry((storm_steps.__name__,))
+
+
 class Crew:
     """What the processes of a world do."""
 
     def __init__(self, world: "World") -> None:
         self.world, self.loom = world, world.loom
-        self.registry = Registry((storm_steps.__name__,))
+        self.registry = _registry()
         self.leases: dict[Actor, Lease] = {}
         self.web = Installation()
         self.web.__dict__ |= {"settings": world.settings, "engine": world.engine}

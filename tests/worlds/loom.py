@@ -28,18 +28,16 @@ class Actor:
     wakes_at: datetime
     # By how much the clock of its machine is ahead.
     skew: timedelta = timedelta(0)
+    # What kind of process it is.
+    role: str = field(init=False)
     thread: greenlet = field(init=False)
     # What it is about to do.
     step: str = "start"
     is_killed: bool = False
 
     def __post_init__(self) -> None:
+        self.role = self.name.split()[0]
         self.thread = greenlet(self.act)
-
-    @property
-    def role(self) -> str:
-        """What kind of process it is."""
-        return self.name.split()[0]
 
     @property
     def is_alive(self) -> bool:

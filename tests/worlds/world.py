@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 from broker.in_use import use
 from models.operation import ENDED
-from runtime.config import load_settings
+from runtime.config import Settings, load_settings
 from scheduler.changes.change import create_all
 from tests.chaos.checker import violations
 from tests.chaos.clock import Clock
@@ -42,6 +42,11 @@ ENVIRONMENT = {
 OPEN = f"state NOT IN ({', '.join(repr(str(state)) for state in sorted(ENDED))})"
 # Lines of log that no fault explains.
 UNFORESEEN = {"tick_failed", "sweep_failed", "notice_error", "end_not_stored"}
+
+
+@lru_cache(maxsize=1)
+def _settings() -> Settings:
+    return load_settings(Path("/nonexistent"), ENVIRONMENT)
 
 
 class Notes(list[dict[str, Any]]):
@@ -102,7 +107,7 @@ class World:
         self.database = Database(self.loom, self.faults)
         self.post = Post(self.loom, self.faults)
         self.journal, self.log = Notes(), Notes()
-        self.settings = load_settings(Path("/nonexistent"), ENVIRONMENT)
+        self.settings = _settings()
         self.alarm = Alarm()
         self.story: list[str] = []
         self._numbers: dict[str, int] = {}
