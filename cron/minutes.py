@@ -62,7 +62,7 @@ class Minutes:
 
     def matches_in(self, first: int, end: int) -> bool:
         """Return whether a minute in [first, end) matches."""
-        return self.count_before(first) < self.count_before(end)
+        return self.at_or_after(first) < end
 
     def _found(self) -> Days:
         self._days = days = self.find_days()

@@ -39,15 +39,6 @@ class RecurrentMinutes(Minutes):
         """Return the days of the rule."""
         return self._recurrent_days
 
-    def matches_in(self, first: int, end: int) -> bool:
-        """Return whether a minute in [first, end), a few hours, matches: no years are counted."""
-        for day in range(first // MINUTES_A_DAY, (end - 1) // MINUTES_A_DAY + 1):
-            low, high = first - day * MINUTES_A_DAY, end - day * MINUTES_A_DAY
-            is_named = self.times.find(1, max(low, 0), min(high, MINUTES_A_DAY)) >= 0
-            if is_named and self._recurrent_days.matches(day):
-                return True
-        return False
-
     def check(self) -> None:
         """Raise InvalidRule if no day matches before 2200."""
         days = self._recurrent_days

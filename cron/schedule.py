@@ -172,9 +172,6 @@ class CronSchedule(WallClock):
     def __init__(self, rule: str, zone: str) -> None:
         super().__init__(parse_rule(rule), zone)
 
-    def __reduce__(self) -> tuple[type["CronSchedule"], tuple[str, str]]:
-        return CronSchedule, (self.rule, self.zone)
-
 
 def _second(instant: datetime, strictly_before: bool = False) -> int:
     """Return the UTC second that contains `instant`, or the last whole one strictly before it.

@@ -1,5 +1,4 @@
 import json
-import pickle
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
@@ -197,15 +196,6 @@ def test_schedules_are_equal_when_rule_and_zone_are_whatever_their_spelling() ->
     assert one != CronSchedule("0 7 * * mon", "Europe/Berlin")
     assert one != CronSchedule("0 7 * * tue", "Europe/Paris")
     assert one != "0 7 * * mon"
-
-
-def test_a_schedule_survives_pickling() -> None:
-    schedule = CronSchedule("@daily", "Asia/Calcutta")
-
-    copy = pickle.loads(pickle.dumps(schedule))
-
-    assert copy == schedule
-    assert copy.next(NOON) == schedule.next(NOON)
 
 
 def test_threads_share_a_schedule() -> None:
