@@ -22,6 +22,7 @@ EXAMPLE = "write a rule such as 'FREQ=WEEKLY;INTERVAL=2;BYDAY=MO'"
 _SHORTER = ("HOURLY", "MINUTELY", "SECONDLY")
 _PART = re.compile(r"([A-Z]+)=([A-Z0-9,+-]+)")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,6}")
+_WEEKDAY = re.compile(rf"([+-]?[1-9][0-9]?)?({'|'.join(WEEKDAYS)})")
 _FIRST_YEAR = 1970
 _UNTIL = re.compile(r"[0-9]{8}(T[0-9]{6}Z?)?")
 # The least and the greatest number of a part; those below 0 count from the end, and 0 is none then.
@@ -76,11 +77,6 @@ class Recurrence:
         hours, minutes = self.numbers("BYHOUR"), self.numbers("BYMINUTE") or (0,)
         return tuple(sorted({60 * hour + minute for hour in hours for minute in minutes}))
 
-    @property
-    def most_weekdays(self) -> int:
-        """How many Mondays the month or the year has at most in which BYDAY counts them."""
-        return 5 if self.frequency == MONTHLY or "BYMONTH" in self.parts else 53
-
     def numbers(self, key: str) -> tuple[int, ...]:
         """Return the numbers of a part, none if the rule has it not."""
         return tuple(map(int, self.parts[key].split(","))) if key in self.parts else ()
@@ -122,8 +118,7 @@ def _read(text: str) -> Recurrence:
             _check_number(key, number)
     if "UNTIL" in read.parts:
         _check_until(read.parts["UNTIL"])
-    _check_by_dateutil(text, read)
-    _check_numbered_days(read)
+    _check_weekdays(read)
     _check_together(read)
     return read
 
@@ -185,17 +180,6 @@ def _check_until(text: str) -> None:
     raise InvalidRule("UNTIL", f"{quote(text)} is not a date or a time from 1970 on; {remedy}")
 
 
-def _check_by_dateutil(text: str, read: Recurrence) -> None:
-    from dateutil.rrule import rrulestr
-
-    # An end may need the zone of the action.
-    parts = (f"{key}={value}" for key, value in read.parts.items() if key != "UNTIL")
-    try:
-        rrulestr(";".join(parts))
-    except ValueError as error:
-        raise _refused(text, f"has an {error}; {EXAMPLE}") from None
-
-
 def _check_together(read: Recurrence) -> None:
     """Raise InvalidRule for parts that are valid alone, and not beside each other."""
     parts = read.parts
@@ -215,12 +199,20 @@ def _check_together(read: Recurrence) -> None:
         raise InvalidRule("BYMINUTE", "needs BYHOUR beside it; write both")
 
 
-def _check_numbered_days(read: Recurrence) -> None:
-    for day in read.parts.get("BYDAY", "").split(","):
-        number, name = day[:-2], day[-2:]
-        if number and (read.frequency in {DAILY, WEEKLY} or "BYWEEKNO" in read.parts):
-            problem = f"{quote(day)} is a weekday of a month or a year; write '{name}'"
-            raise InvalidRule("BYDAY", problem)
+def _check_weekdays(read: Recurrence) -> None:
+    days = read.parts["BYDAY"].split(",") if "BYDAY" in read.parts else []
+    for key, values in (("BYDAY", days), ("WKST", [read.parts.get("WKST", "MO")])):
+        wrong = next((one for one in values if not _WEEKDAY.fullmatch(one)), None)
+        if wrong is not None:
+            problem = f"{quote(wrong)} is no weekday; write one of {', '.join(WEEKDAYS)}"
+            raise InvalidRule(key, problem)
+    numbered = [day for day in days if day not in WEEKDAYS]
+    if numbered and (read.frequency in {DAILY, WEEKLY} or "BYWEEKNO" in read.parts):
+        day = numbered[0]
+        problem = f"{quote(day)} is a weekday of a month or a year; write '{day[-2:]}'"
+        raise InvalidRule("BYDAY", problem)
+    if 0 < len(numbered) < len(days):
+        raise InvalidRule("BYDAY", "has days with and without a number; write a rule for each")
 
 
 def _refused(text: str, problem: str) -> InvalidRule:

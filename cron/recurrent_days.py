@@ -6,7 +6,7 @@ itself, dateutil looks for a day up to the year 9999.
 """
 
 import calendar
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import MAXYEAR, date, datetime, time, timedelta
 from functools import lru_cache
 
@@ -17,7 +17,7 @@ from cron.recurrence import MONTHLY, WEEKDAYS, YEARLY, Recurrence, read_recurren
 
 # So many months, or years, later, dateutil's calendar is over: it looks in one period alone.
 _BEYOND = str(12 * MAXYEAR)
-_OF_A_PERIOD = ("WKST", "BYMONTH", "BYWEEKNO", "BYYEARDAY", "BYMONTHDAY", "BYSETPOS")
+_OF_A_PERIOD = ("WKST", "BYMONTH", "BYWEEKNO", "BYYEARDAY", "BYMONTHDAY", "BYDAY", "BYSETPOS")
 
 
 class RecurrentMinutes(Minutes):
@@ -165,20 +165,7 @@ def _within_a_period(rule: Recurrence) -> str:
     frequency = MONTHLY if rule.frequency == MONTHLY else YEARLY
     parts = {"FREQ": frequency, "INTERVAL": _BEYOND}
     parts |= {key: rule.parts[key] for key in _OF_A_PERIOD if key in rule.parts}
-    if "BYDAY" in rule.parts:
-        parts["BYDAY"] = ",".join(_alike(rule))
     return ";".join(f"{key}={value}" for key, value in parts.items())
-
-
-def _alike(rule: Recurrence) -> Iterator[str]:
-    """Yield the weekdays with a number each, if one has: dateutil wants a day to be of both."""
-    weekdays = rule.parts["BYDAY"].split(",")
-    is_numbered = any(len(one) > len("MO") for one in weekdays)
-    for day in weekdays:
-        if len(day) > len("MO") or not is_numbered:
-            yield day
-        else:
-            yield from (f"{nth}{day}" for nth in range(1, rule.most_weekdays + 1))
 
 
 @lru_cache(maxsize=8192)
