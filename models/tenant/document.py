@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import InitErrorDetails
 
 from models.action.exceptions import read_entries
-from models.action.recipients import RecipientFilterModel
+from models.action.recipients import EVERYBODY, RecipientFilterModel
 from models.document import Document, as_object, read_document
 from models.errors import InvalidDocument
 from models.parsing import Reading
@@ -41,12 +41,14 @@ def _app_name(value: object) -> str:
     )
 
 
-def _wrong_key(key: object) -> str | None:
-    """Return the problem of the name of a domain, template or document, or None."""
+def _wrong_key(part: str, key: object) -> str | None:
+    """Return the problem of the name of a group, domain, template or document, or None."""
     try:
         name = parse_name(key)
     except ValueError as error:
         return f"the name {error}"
+    if part == "groups":
+        return '"all" always contains every user; leave it out' if name == EVERYBODY else None
     if name.startswith(".") or any(char in name for char in "/\\"):
         return "a name cannot begin with a dot or hold a slash; choose another"
     return None
@@ -121,10 +123,10 @@ class SmallAppModel(Document):
             + _empty_recipients(raw.get("notify_recipients"))
             + [
                 line_error((part, str(key)), key, remedy)
-                for part in ("domains", "templates", "calendars", *KINDS)
+                for part in ("groups", "domains", "templates", "calendars", *KINDS)
                 if isinstance(raw.get(part), Mapping)
                 for key in raw[part]
-                if (remedy := _wrong_key(key)) is not None
+                if (remedy := _wrong_key(part, key)) is not None
             ]
         )
 

@@ -12,12 +12,11 @@ from typing import Annotated, Any, Protocol
 from pydantic import BeforeValidator
 from pydantic_core import InitErrorDetails
 
-from models.action.recipients import EVERYBODY
 from models.document import as_object
 from models.errors import Problem
 from models.problems import few_compared, line_error, meant
 from models.users import UserModel
-from models.values import Names, counted, parse_list, parse_name
+from models.values import Names, counted, parse_list
 
 Members = Mapping[str, frozenset[str]]
 FIELDS = ("email", "name", "active", "created_at", "activated_at", "last_seen_at")
@@ -58,7 +57,7 @@ class PeoplePlan:
 
 
 def people_problems(raw: Mapping[str, Any]) -> list[InitErrorDetails]:
-    """Return the problems between users and groups of a raw document."""
+    """Return the problems of the users of a raw document."""
     problems = []
     seen: dict[object, int] = {}
     rows = raw.get("users")
@@ -67,23 +66,10 @@ def people_problems(raw: Mapping[str, Any]) -> list[InitErrorDetails]:
         if isinstance(id, str) and seen.setdefault(id, number) != number:
             text = f"repeats users[{seen[id]}]; list each user once"
             problems.append(line_error(("users", number, "id"), id, text))
-    groups = raw.get("groups")
-    for name in groups if isinstance(groups, Mapping) else ():
-        remedy = _wrong_group(name)
-        if remedy is not None:
-            problems.append(line_error(("groups", str(name)), name, remedy))
     if raw.get("users_complete") is not None and "users" not in raw:
         text = 'needs "users"; list every user of the small app there'
         problems.append(line_error(("users_complete",), raw["users_complete"], text))
     return problems
-
-
-def _wrong_group(name: object) -> str | None:
-    try:
-        parse_name(name)
-    except ValueError as error:
-        return f"the name {error}"
-    return '"all" always contains every user; leave it out' if name == EVERYBODY else None
 
 
 def unknown_members(people: People, known: Iterable[str]) -> list[Problem]:
