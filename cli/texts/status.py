@@ -100,9 +100,6 @@ def _change(one: PauseChange) -> Iterator[str]:
         end = "until it is resumed" if one.until is None else f"until {instant(one.until)}"
         yield f"{one.words} is paused {end}: what is due is recorded, and sent then"
         yield f"  {waiting} wait" if one.waiting != 1 else f"  {waiting} waits"
-        if one.handed_over:
-            tasks = counted(one.handed_over, "task")
-            yield f"  {tasks} sent within the last hour may still start: no worker follows them"
     elif one.was_paused:
         yield f"{one.words} is resumed; the next tick sends what waits: {waiting}"
     else:

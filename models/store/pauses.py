@@ -12,14 +12,10 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.operation import OperationState
 from models.sql import Columns, database_now, in_literals, in_many, insert_ignoring
 from models.store.conditions import IS_UNSTARTED
 from models.tables import operations, pauses
 from models.worker_kinds import HTTP, OURS
-
-# A task that was handed over so recently may still wait in its queue.
-RECENT = timedelta(hours=1)
 
 
 class PauseKind(StrEnum):
@@ -180,32 +176,16 @@ def _is_of(target: Target) -> sa.ColumnElement[bool]:
     return sa.and_(pauses.c.kind == target.kind, pauses.c.name == target.name)
 
 
-class Covered(NamedTuple):
-    """Unstarted operations that a pause covers, and tasks that no pause can hold any more.
-
-    The latter were handed to an application within the last hour, and no worker follows them.
-    """
-
-    waiting: int
-    handed_over: int
-
-
-def covered(connection: sa.Connection, target: Target) -> Covered:
-    """Return how many operations the pause of a target covers."""
+def waiting(connection: sa.Connection, target: Target) -> int:
+    """Return how many unstarted operations the pause of a target covers."""
     row = operations.c
     its = {
         PauseKind.ALL: sa.true(),
         PauseKind.APP: row.small_app_id == target.small_app_id,
         PauseKind.QUEUE: _listed(row) == target.name,
     }[target.kind]
-    gone = in_literals(row.state, {OperationState.HANDED_OVER})
-    counts = sa.select(
-        sa.select(sa.func.count()).where(IS_UNSTARTED, its).scalar_subquery(),
-        sa.select(sa.func.count())
-        .where(gone, row.finished_at > database_now(-RECENT), its)
-        .scalar_subquery(),
-    )
-    return Covered(*connection.execute(counts).one())
+    counted = sa.select(sa.func.count()).select_from(operations).where(IS_UNSTARTED, its)
+    return int(connection.execute(counted).scalar_one())
 
 
 def _pause(row: Any) -> Pause:

@@ -61,10 +61,6 @@ class PauseChange(View):
     was_paused: bool = Field(description="Whether it was paused before this change.")
     until: Instant | None = Field(description="When the pause ends by itself, if it does.")
     waiting: int = Field(description="Operations of it that have not started.")
-    handed_over: int = Field(
-        description="Tasks sent within the last hour that no worker follows: no pause can hold "
-        "them, and they may still start."
-    )
 
 
 class QueueRow(View):
@@ -217,14 +213,12 @@ def _change(
     was_paused: bool,
     until: datetime | None,
 ) -> PauseChange:
-    found = pauses.covered(connection, target)
     return PauseChange.of(
         target,
         is_paused=is_paused,
         was_paused=was_paused,
         until=until,
-        waiting=found.waiting,
-        handed_over=found.handed_over,
+        waiting=pauses.waiting(connection, target),
     )
 
 

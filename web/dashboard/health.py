@@ -112,5 +112,4 @@ def resume_app(request: Request, visitor: Operator) -> RedirectResponse:
 
 
 def _paused(done: pauses.PauseChange) -> str:
-    text = say("pause.done", words=done.words[:1].upper() + done.words[1:])
-    return f"{text} {say('pause.gone', count=done.handed_over)}" if done.handed_over else text
+    return say("pause.done", words=done.words[:1].upper() + done.words[1:])

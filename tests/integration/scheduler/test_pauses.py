@@ -262,16 +262,6 @@ def test_what_waited_for_the_end_of_a_pause_is_not_overdue(
     assert alert() == 1
 
 
-def test_tasks_that_no_worker_follows_are_counted(engine: sa.Engine, opened: Installation) -> None:
-    action = make_action(engine)
-    for number, minutes in enumerate((5, 90)):
-        id = make_operation(engine, action, clock(engine) + number * MINUTE)
-        ended = {"state": "handed_over", "finished_at": database_now(-60.0 * minutes)}
-        update_operation(engine, id, task="shop.sync", queue="celery", **ended)
-
-    assert pauses.pause(opened, "celery").handed_over == 1
-
-
 def test_the_verdict_and_the_lists_show_it(engine: sa.Engine, opened: Installation) -> None:
     make_app(engine, "dune")
     make_due(engine)
