@@ -192,26 +192,28 @@ def _run_steps(runner: Runner) -> Outcome:
         json.dumps(runner.checkpoint, allow_nan=False)
     except (TypeError, ValueError) as error:
         text = f"the checkpoint cannot be stored, because it is not valid JSON: {error}"
-        return failed(runner.lease.claim, text, permanent=True)
+        claimed = runner.lease.claim
+        return failed(claimed.plan, claimed.failures, text, permanent=True)
     return replace(ending, checkpoint=runner.checkpoint)
 
 
 def ending_of(runner: Runner, error: BaseException) -> Outcome:
     """Return the end of an attempt whose step raised `error`."""
     claimed = runner.lease.claim
+    tried = (claimed.plan, claimed.failures)
     if _is_by_signal(error):
         return killed(runner.lease)
     match error:
         case StepFailed():
             runner.failed_with = json_of(error.details)
-            return failed(claimed, str(error), permanent=error.permanent)
+            return failed(*tried, str(error), permanent=error.permanent)
         case SchedulerError():
             # An unknown step or an invalid document: a retry cannot help.
-            return failed(claimed, str(error), permanent=True)
+            return failed(*tried, str(error), permanent=True)
         case sa.exc.OperationalError() | sa.exc.InterfaceError() | sa.exc.InternalError():
             return database_was_away(runner, error)
     logger.error("operation_failed", "operation {operation} failed", claimed.id, exc_info=error)
-    return failed(claimed, text_of(error), permanent=False)
+    return failed(*tried, text_of(error))
 
 
 def _is_by_signal(error: BaseException) -> bool:
@@ -235,5 +237,5 @@ def database_was_away(runner: Runner, error: sa.exc.DBAPIError) -> Outcome:
     claimed = runner.lease.claim
     text = f"database unavailable: {error.orig}"
     if runner.runs_step_of_users or claimed.losses >= MOST_LOSSES:
-        return failed(claimed, text, permanent=False)
+        return failed(claimed.plan, claimed.failures, text)
     return Outcome(OperationState.PENDING, error=text, reason="database unavailable", is_loss=True)

@@ -91,11 +91,12 @@ _ENDINGS: Mapping[str, Outcome] = {
 
 def _ending(recorded: OperationFacts, report: Mapping[str, Any], *, may_repeat: bool) -> Outcome:
     error, is_asked = str(report.get("error")), recorded.cancel_requested_at is not None
+    tried = (recorded.plan, recorded.failures)
     match report["outcome"]:
         case "cut off":
-            return lost_task(lost(recorded.losses, error, STEP, may_repeat, is_asked), recorded)
+            return lost_task(lost(recorded.losses, error, STEP, may_repeat, is_asked), *tried)
         case "failed":
-            return failed(recorded, error, permanent=False)
+            return failed(*tried, error)
         case "retry":
             return Outcome(OperationState.PENDING, error=error, reason=CELERY_RETRY)
         case "replaced":
@@ -127,7 +128,8 @@ def end_discarded(
         raise JustBeingSent
     if isinstance(found, NotStarted):
         return found.ended
-    return end(connection, found.key, failed(found, said["reason"], permanent=False), alerts=alerts)
+    ending = failed(found.plan, found.failures, said["reason"])
+    return end(connection, found.key, ending, alerts=alerts)
 
 
 def _end_revoked(connection: sa.Connection, id: UUID, reason: str) -> EndResult | None:

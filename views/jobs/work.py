@@ -154,7 +154,7 @@ def fail(
         why = limits.why_stop(held.ran_s, held.asked)
         if why is not None:
             return replace(CUT_OFF[why], error=error)
-        return put_back.failed(held.facts, error, permanent=permanent)
+        return put_back.failed(held.facts.plan, held.facts.failures, error, permanent=permanent)
 
     done = _end(installation, job_id, lease, failed)
     if done is None:

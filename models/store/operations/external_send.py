@@ -23,7 +23,7 @@ from models.store import notices, workers
 from models.store.conditions import ITS_REVISION
 from models.store.operations import RESERVED_FOR
 from models.store.operations.end import PLAN, Outcome, end, end_at_least
-from models.store.operations.put_back import TriedRow, failed
+from models.store.operations.put_back import failed
 from models.store.operations.reserve import Message
 from models.store.operations.start_checks import refuse, why_not
 from models.store.operations.take import IS_WANTED, recorded_of
@@ -236,8 +236,7 @@ def decide_doubtful(
         else:
             # A broken plan has no retries, and must not keep others in doubt.
             plan = row.plan if isinstance(row.plan, Plan) else NOTHING_PLANNED
-            tried = TriedRow(plan, row.failures)
-            ending = failed(tried, UNCERTAIN_ERROR, permanent=False)
+            ending = failed(plan, row.failures, UNCERTAIN_ERROR)
             if ending.state is OperationState.FAILED:
                 ending = replace(ending, reason=UNCERTAIN)
             _end(connection, its, ending, alerts)

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -52,39 +52,26 @@ def lost(losses: int, why: str, step: str | None, may_repeat: bool, is_asked: bo
     return Outcome(state, error=error, reason="lost", is_loss=True)
 
 
-def lost_task(ending: Outcome, tried: "Tried") -> Outcome:
+def lost_task(ending: Outcome, plan: Plan, failures: int) -> Outcome:
     """Return how a lost attempt of the user's own task ends, which may not begin again by itself.
 
     Where `lost` would fail it, its policy of retries decides.
     """
     if ending.state is not OperationState.FAILED:
         return ending
-    again = failed(tried, ending.error or "", permanent=False)
+    again = failed(plan, failures, ending.error or "")
     return ending if again.state is OperationState.FAILED else again
 
 
-class Tried(Protocol):
-    """An attempt, as a policy of retries looks at it."""
+def failed(plan: Plan, failures: int, error: str, *, permanent: bool = False) -> Outcome:
+    """Return how an attempt ends that failed after others: retried after its backoff, or for good.
 
-    @property
-    def plan(self) -> Plan: ...
-    @property
-    def failures(self) -> int: ...
-
-
-class TriedRow(NamedTuple):
-    """An attempt that no worker of ours holds, read from its row."""
-
-    plan: Plan
-    failures: int
-
-
-def failed(claimed: Tried, error: str, *, permanent: bool) -> Outcome:
-    """Return how a failed attempt ends: retried after its backoff, or failed for good."""
-    retry, error = claimed.plan.policy.retry, shown(error)
-    if permanent or claimed.failures + 1 >= retry.max_attempts:
+    `failures` counts earlier ones.
+    """
+    retry, error = plan.policy.retry, shown(error)
+    if permanent or failures + 1 >= retry.max_attempts:
         return Outcome(OperationState.FAILED, error=error, is_failure=True)
-    delay = retry.backoff[min(claimed.failures, len(retry.backoff) - 1)]
+    delay = retry.backoff[min(failures, len(retry.backoff) - 1)]
     return Outcome(
         OperationState.PENDING,
         error=error,
@@ -178,7 +165,7 @@ def _take_back(
     why, is_asked = f"worker {row['worker']} sent no heartbeat", bool(row["cancel_requested_at"])
     ending = lost(row["losses"], why, step.get("name"), step.get("repeatable", True), is_asked)
     if worker_kind_of(row["task"]) is CELERY:
-        ending = lost_task(ending, TriedRow(readable(row["plan"]), row["failures"]))
+        ending = lost_task(ending, readable(row["plan"]), row["failures"])
     _end(connection, row, ending, alerts)
     return ending.state
 

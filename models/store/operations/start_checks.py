@@ -300,38 +300,25 @@ def _earlier_in_order(connection: sa.Connection, recorded: OperationFacts) -> UU
     if not recorded.is_in_order:
         return None
     is_other_requested = is_requested(operations.c)
-    its_occurrence = sa.select(operations.c.occurrence_at).where(operations.c.id == recorded.id)
     return connection.execute(
         sa.select(operations.c.id)
         .where(operations.c.action_uid == recorded.action_uid)
         .where(IS_UNSTARTED, operations.c.id != recorded.id)
-        .where(operations.c.occurrence_at < its_occurrence.scalar_subquery())
+        .where(operations.c.occurrence_at < recorded.occurrence_at)
         .where(is_other_requested if recorded.is_requested else sa.not_(is_other_requested))
         .order_by(operations.c.occurrence_at.desc())
         .limit(1)
     ).scalar_one_or_none()
 
 
-def _is_older(connection: sa.Connection, operation_id: UUID, running: UUID) -> bool:
-    """Return whether an operation's occurrence lies before that of the running one.
-
-    What a clock that was ahead started is not newer.
-    """
-    its_occurrence = sa.select(operations.c.occurrence_at).where(operations.c.id == operation_id)
-    newer = sa.select(sa.literal(1)).where(
-        operations.c.id == running,
-        operations.c.occurrence_at > its_occurrence.correlate(None).scalar_subquery(),
-        sa.not_(LIES_AHEAD),
-    )
-    return connection.execute(newer).first() is not None
-
-
 def _yield_to_running(
     connection: sa.Connection, recorded: OperationFacts, alerts: AlertSettings
 ) -> NotStarted | None:
     """Apply the action's overlap policy; None if the running operation has ended meanwhile."""
+    # What a clock that was ahead started is not newer.
+    is_newer = (operations.c.occurrence_at > recorded.occurrence_at) & sa.not_(LIES_AHEAD)
     found = connection.execute(
-        sa.select(operations.c.id, operations.c.cause)
+        sa.select(operations.c.id, operations.c.cause, is_newer.label("is_newer"))
         .where(operations.c.overlap_key == recorded.overlap_key, IS_RUNNING)
         .with_for_update()
     ).one_or_none()
@@ -342,7 +329,7 @@ def _yield_to_running(
     if not (recorded.is_requested or found.cause in REQUESTED):
         if plan.policy.overlap == "skip" and plan.policy.catch_up == "latest":
             return refuse(connection, recorded, OVERLAP.format(running), alerts)
-        if plan.policy.overlap == "replace" and not _is_older(connection, recorded.id, running):
+        if plan.policy.overlap == "replace" and not found.is_newer:
             put_back.ask_to_cancel(connection, running, f"replaced by {recorded.id}")
     _wait(connection, recorded, running)
     if plan.policy.catch_up == "latest":

@@ -79,16 +79,20 @@ def claim(
     (operations_one_running) if another operation of the action starts at the same moment; the
     caller then tries again in a new transaction, by `runtime.db_retry.start`.
     """
-    recorded = known or recorded_of(connection, wanted.id, wanted.attempt)
-    if recorded is None:
-        return TAKEN
-    if worker_kind not in {None, recorded.worker_kind}:
-        return FOREIGN
-    if recorded.is_held_by(wanted.secret):
-        return Claim(**vars(recorded), key=wanted.key)
-    return check_start(connection, recorded, alerts) or _begin(
-        connection, recorded, wanted, begin, alerts
-    )
+    # Read anew if it moved between the reading and the start.
+    for recorded in (known, None):
+        facts = recorded or recorded_of(connection, wanted.id, wanted.attempt)
+        if facts is None:
+            return TAKEN
+        if worker_kind not in {None, facts.worker_kind}:
+            return FOREIGN
+        if facts.is_held_by(wanted.secret):
+            return Claim(**vars(facts), key=wanted.key)
+        kept = check_start(connection, facts, alerts)
+        found = kept or _begin(connection, facts, wanted, begin, alerts)
+        if found is not None:
+            return found
+    return TAKEN
 
 
 def _begin(
@@ -97,28 +101,17 @@ def _begin(
     wanted: ClaimRequest,
     begin: Begin,
     alerts: AlertSettings,
-) -> Claim | NotStarted:
-    """Start an attempt that nothing keeps back; one whose plan is unreadable fails."""
+) -> Claim | NotStarted | None:
+    """Start an attempt that nothing keeps back, None if it moved; one with a broken plan fails."""
     shown = {}
     if recorded.broken is None:
         shown = begin(recorded.document, recorded.steps or [])
     if not _start(connection, wanted, shown):
-        return _kept_back_meanwhile(connection, wanted, alerts)
+        return None
     if recorded.broken is not None:
         fault = Outcome(OperationState.FAILED, recorded.broken, "broken plan", is_failure=True)
         return NotStarted(NotClaimed.BROKEN, end(connection, wanted.key, fault, alerts=alerts))
     return Claim(**vars(recorded), key=wanted.key, owed=_owe_start(connection, recorded))
-
-
-def _kept_back_meanwhile(
-    connection: sa.Connection, wanted: ClaimRequest, alerts: AlertSettings
-) -> Claim | NotStarted:
-    """Return why an attempt did not start that could when it was read."""
-    recorded = recorded_of(connection, wanted.id, wanted.attempt)
-    if recorded is not None and recorded.is_held_by(wanted.secret):
-        # The same request, asked again before its first answer.
-        return Claim(**vars(recorded), key=wanted.key)
-    return TAKEN if recorded is None else check_start(connection, recorded, alerts) or TAKEN
 
 
 def _owe_start(connection: sa.Connection, started: OperationFacts) -> Sequence[Owed]:

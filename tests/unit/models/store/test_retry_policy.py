@@ -1,11 +1,9 @@
 """How a failed attempt ends: after which failure it is retried, and when."""
 
-from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
 
-from models.action.plan import Plan
 from models.action.policy import RetryModel
 from models.operation import OperationState
 from models.store.operations.put_back import failed
@@ -15,23 +13,14 @@ MINUTE = timedelta(minutes=1)
 RETRY = RetryModel.model_validate({"max_attempts": 5, "backoff": ["PT1M", "PT5M", "PT15M"]})
 
 
-@dataclass
-class Attempt:
-    """An attempt after so many failures of its operation."""
-
-    failures: int
-    plan: Plan
-
-
-def after(failures: int) -> Attempt:
-    return Attempt(failures, make_plan(retry=RETRY))
+PLAN = make_plan(retry=RETRY)
 
 
 @pytest.mark.parametrize(("failures", "minutes"), [(0, 1), (1, 5), (2, 15), (3, 15)])
 def test_each_failure_takes_the_next_delay_and_the_last_one_repeats(
     failures: int, minutes: int
 ) -> None:
-    ending = failed(after(failures), "down", permanent=False)
+    ending = failed(PLAN, failures, "down")
 
     assert (ending.state, ending.delay) == (OperationState.PENDING, minutes * MINUTE)
     assert (ending.reason, ending.is_failure) == ("retry", True)
@@ -41,7 +30,7 @@ def test_each_failure_takes_the_next_delay_and_the_last_one_repeats(
 def test_the_last_attempt_and_a_permanent_error_fail_for_good(
     failures: int, *, permanent: bool
 ) -> None:
-    ending = failed(after(failures), "down", permanent=permanent)
+    ending = failed(PLAN, failures, "down", permanent=permanent)
 
     assert (ending.state, ending.delay) == (OperationState.FAILED, timedelta(0))
     assert (ending.error, ending.is_failure) == ("down", True)
