@@ -15,8 +15,8 @@ from broker.thread_connection import ThreadConnection
 from minutebook.followed import HEADER
 from models.store.operations.external_send import Handed
 
-# Headers as beat and `send_task` write them: the task itself says whether its result is stored.
-AS_BEAT = {"celery_beat_task": True, "ignore_result": None}
+# A header that beat writes.
+AS_BEAT = {"celery_beat_task": True}
 # In bytes: what else stands in the frame of a message's headers in AMQP.
 BESIDE_HEADERS = 2_048
 
@@ -60,7 +60,8 @@ class Link:
         made = app.amqp.as_task_v2(
             text, task.task, task.args, task.kwargs, origin=ORIGIN, expires=expires_s
         )
-        headers = {**task.headers, **made.headers, **AS_BEAT, HEADER: one.header}
+        ours = {"ignore_result": task.ignore_result, HEADER: one.header}
+        headers = {**task.headers, **made.headers, **AS_BEAT, **ours}
         self._check(headers)
         self.producer.publish(
             made.body,

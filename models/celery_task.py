@@ -41,6 +41,8 @@ class HandOver:
     # An exchange of the application's broker: it leads the message to queues by the routing key.
     exchange: str | None = None
     routing_key: str = ""
+    # Whether the result is stored; None leaves that to the task.
+    ignore_result: bool | None = None
 
     @property
     def route(self) -> str | None:

@@ -10,7 +10,7 @@ from tasks.steps.celery_task import STEP
 POLICY: Mapping[str, Any] = {"overlap": "allow"}
 DEFAULT_QUEUE = "celery"
 # Options that the step has under the same name.
-CARRIED = ("priority", "headers", "expires")
+CARRIED = ("priority", "headers", "expires", "ignore_result")
 # Together they route a message, whatever its queue; either alone has no effect.
 ROUTE = ("exchange", "routing_key")
 # Options that change nothing in a message of the step: it is JSON, persistent, and is not resent.
@@ -19,7 +19,6 @@ WITHOUT_EFFECT = {
     "compression": (None,),
     "countdown": (None, 0),
     "delivery_mode": (None, 2, "persistent"),
-    "ignore_result": (None, True, False),
     "immediate": (None, False),
     "mandatory": (None, False),
     "retry": (None, True, False),

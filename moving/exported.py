@@ -58,7 +58,12 @@ def task_of(plan: Plan) -> HandOver:
 def options_of(handed: HandOver, queue: str) -> dict[str, object]:
     """Return Celery's options of a message."""
     expires = None if handed.expires is None else handed.expires.total_seconds()
-    options = {"priority": handed.priority, "headers": handed.headers, "expires": expires}
+    options = {
+        "priority": handed.priority,
+        "headers": handed.headers,
+        "expires": expires,
+        "ignore_result": handed.ignore_result,
+    }
     route: dict[str, object] = {"queue": queue}
     if handed.exchange is not None:
         route = {"exchange": handed.exchange, "routing_key": handed.routing_key}

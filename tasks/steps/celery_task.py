@@ -15,7 +15,7 @@ from models.document import Document
 from models.errors import UnknownStep
 from models.parsing import Reading
 from models.problems import line_error
-from models.values import CeleryQueue, FreeJson, Name, parse_list, parse_whole
+from models.values import CeleryQueue, Flag, FreeJson, Name, parse_list, parse_whole
 from models.values.durations import format_span, parse_span
 
 STEP = "celery_task"
@@ -113,6 +113,7 @@ class CeleryTaskParameters(Document):  # type: ignore[no-redef]
     ] = None
     exchange: AmqpName | None = None
     routing_key: AmqpName | None = None
+    ignore_result: Flag | None = None
 
     @classmethod
     def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
@@ -142,6 +143,7 @@ def _hand_over(parameters: Mapping[str, Any]) -> tuple[HandOver, str | None]:
         read.expires,
         read.exchange,
         read.routing_key or "",
+        read.ignore_result,
     )
     return handed, handed.route or read.queue
 

@@ -118,10 +118,9 @@ def test_a_due_task_is_sent_under_its_operation_s_id_with_its_arguments(
     }
 
 
-def test_a_message_has_the_priority_headers_and_expiry_of_its_step(
-    engine: sa.Engine, broker: Broker
-) -> None:
-    step = {"priority": 7, "headers": {"tenant": "a"}, "expires": "PT1M"}
+def test_a_message_has_the_options_of_its_step(engine: sa.Engine, broker: Broker) -> None:
+    options = {"priority": 7, "headers": {"tenant": "a"}, "ignore_result": False}
+    step = {**options, "expires": "PT1M"}
     celery_action(engine, since=NOON - MINUTE, step=step)
 
     run_tick(engine)
@@ -129,7 +128,7 @@ def test_a_message_has_the_priority_headers_and_expiry_of_its_step(
     # Redis has a list for each step of priorities: 7 is sent with those from 6 on.
     (message,) = celery_messages(broker, "celery\x06\x166")
     expires_at = datetime.fromisoformat(message.headers["expires"])
-    assert message.headers["tenant"] == "a"
+    assert (message.headers["tenant"], message.headers["ignore_result"]) == ("a", False)
     assert expires_at - MINUTE > BEFORE
 
 

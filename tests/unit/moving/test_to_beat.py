@@ -59,7 +59,8 @@ def instants(entries: dict[str, Any], since: datetime, days: int) -> list[dateti
     ],
 )
 def test_an_action_becomes_an_entry_that_celery_loads(route: dict[str, str]) -> None:
-    step = {"args": ["a'b", None], "kwargs": {"x": [1]}, "priority": 0, **route}
+    options = {"priority": 0, "ignore_result": True}
+    step = {"args": ["a'b", None], "kwargs": {"x": [1]}, **options, **route}
     found = moved({"cron_rule": "5 0 * * mon-fri", "timezone": "UTC"}, step=step)
 
     (entry,) = loaded(found).values()
@@ -68,7 +69,7 @@ def test_an_action_becomes_an_entry_that_celery_loads(route: dict[str, str]) -> 
         "task": "shop.close",
         "args": ["a'b", None],
         "kwargs": {"x": [1]},
-        "options": {**route, "priority": 0},
+        "options": {**route, **options},
         "schedule": crontab("5", "0", "1-5"),
     }
 
