@@ -1,7 +1,8 @@
-"""Run a command in its own network, below a read-only root; hand the ways out to who waits.
+"""Run a command in its own network, below a read-only root, as an account that is not root.
 
 In namespaces of mounts and networks: `python confined.py SOCKET FOLDER PORT… -- COMMAND`. The
-command reaches what is behind these ports of 127.0.0.1 alone, and may write to FOLDER alone.
+command reaches these ports of 127.0.0.1 alone, and may write to FOLDER alone. Who listens at SOCKET
+gets the sockets of the ports, and serves them.
 """
 
 import fcntl
@@ -30,7 +31,7 @@ def main(told: str, folder: str, *rest: str) -> None:
         teller.connect(told)
         socket.send_fds(teller, [b"ways"], [one.fileno() for one in ways])
     os.chdir(folder)
-    os.execvp(command[0], command)
+    os.execvp("unshare", ["unshare", "--user", "--map-user=10001", "--map-group=10001", *command])
 
 
 if __name__ == "__main__":
