@@ -69,9 +69,7 @@ def shop(installation: Installation) -> Shop:
     return made
 
 
-def started(
-    shop: Shop, environment: Environment, pool: tuple[str, ...] = (), **says: str
-) -> Process:
+def started(shop: Shop, environment: Environment, *pool: str, **says: str) -> Process:
     """Start the shop's worker from its own environment, which may know no home folder."""
     python, options = str(environment.bin / "python"), ("--without-gossip", "--without-mingle")
     command = [python, "-m", "celery", "-A", "followed", "worker", "-c", "2", "-l", "INFO"]
@@ -153,7 +151,7 @@ def test_a_worker_of_each_release_follows(
     environment.install(
         f"celery=={libraries.celery}", *libraries.beside, str(wheels.client), is_offline=False
     )
-    worker = started(shop, environment, libraries.pool, **by_url(shop))
+    worker = started(shop, environment, *libraries.pool, **by_url(shop))
 
     follows(shop)
 
