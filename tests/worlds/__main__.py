@@ -66,6 +66,8 @@ def main() -> int:
     given = parser.parse_args()
     began, tally = monotonic(), Tally()
     say(f"first seed {given.seed}")
+    # What is loaded late is loaded now: a world is the same alone and after others.
+    World(drawn(0)).run()
     while monotonic() - began < given.seconds and tally.worlds < given.worlds:
         plan = drawn(given.seed + tally.worlds)
         found = tally.live(plan)

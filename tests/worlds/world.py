@@ -259,7 +259,8 @@ class World:
         time, date = machine(self.loom)
         waits = partial(Waits, self.loom)
         system = SimpleNamespace(kill=lambda *_: self.loom.die(), getpid=lambda: 1)
-        draws = self.loom.random.randbytes
+        # Not those that say who goes on: a module that is loaded late may draw an id.
+        draws = Random(f"ids {self.plan.seed}").randbytes
         places: dict[str, Any] = {
             "runtime.clock.time": time,
             "runtime.clock.datetime": date,
@@ -267,6 +268,8 @@ class World:
             "runtime.database.Event": waits,
             "broker.app.publish": self.post.publish,
             "broker.external_publish.link_to": self.crew.link,
+            "broker.external_publish._left_alone_until": {},
+            "runtime.logs.events._said_at": {},
             "scheduler.lost_messages.depths": self.post.depths,
             "minutebook.lease.monotonic": time.monotonic,
             "minutebook.lease.Keeper.held": lambda lease: self.crew.held(lease),  # noqa: PLW0108
