@@ -78,20 +78,6 @@ def parted(field: Field, text: str) -> Parted:
     return Parted(flags, tuple(dict.fromkeys(modifiers)))
 
 
-def modifiers_in(rule: str) -> list[str]:
-    """Return the items of a rule that are modifiers, as written; none for what is no rule."""
-    fields = rule.split(" ")
-    if len(fields) != 5:
-        return []
-    of_days = ((DAY, fields[2]), (WEEKDAY, fields[4]))
-    return [
-        item
-        for field, text in of_days
-        for item in text.split(",")
-        if modifier_of(field, item) is not None
-    ]
-
-
 def modifier_of(field: Field, item: str) -> DayModifier | None:
     """Return the modifier that an item writes, None for a plain item; raises InvalidRule."""
     if field is DAY:

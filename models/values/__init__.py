@@ -73,12 +73,17 @@ def flag_of(value: object) -> bool | None:
 
 def parse_text(value: object, *, most: int = LONGEST_TEXT) -> str:
     """Return the text `value`; of control characters it may hold line breaks and tabs."""
+    text = _text(value, most)
+    if any(unicodedata.category(char) in ("Cc", "Cs") and char not in "\n\r\t" for char in text):
+        raise ValueError("holds a control character; remove it")
+    return text
+
+
+def _text(value: object, most: int) -> str:
     if not isinstance(value, str):
         raise ValueError("write a text in double quotes")
     if len(value) > most:
         raise ValueError(f"is too long ({len(value)} characters); write at most {most}")
-    if any(unicodedata.category(char) in ("Cc", "Cs") and char not in "\n\r\t" for char in value):
-        raise ValueError("holds a control character; remove it")
     return value
 
 
@@ -97,17 +102,14 @@ def composed(name: str) -> str:
 
 def parse_line(value: object, *, most: int = LONGEST_NAME) -> str:
     """Return the text `value`: one line of visible characters, not empty, no spaces around it."""
-    if not isinstance(value, str):
-        raise ValueError("write a text in double quotes")
-    if not value.strip():
+    line = _text(value, most)
+    if not line.strip():
         raise ValueError("is empty; write a name")
-    if len(value) > most:
-        raise ValueError(f"is too long ({len(value)} characters); write at most {most}")
-    if _holds_controls(value):
+    if _holds_controls(line):
         raise ValueError("holds a control character, a line break or an invisible one; remove it")
-    if value != value.strip():
-        raise ValueError(f'has spaces around it; write "{value.strip()}"')
-    return value
+    if line != line.strip():
+        raise ValueError(f'has spaces around it; write "{line.strip()}"')
+    return line
 
 
 def _holds_controls(text: str) -> bool:

@@ -1,13 +1,13 @@
 """Actions for another scheduler, with what cannot be carried over."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pydantic import Field
 
-from cron.day_modifiers import modifiers_in
 from models.action.document import ScheduledActionModel, load_action, plan_of
 from models.action.rules import CronModel
 from models.errors import InvalidAction
@@ -91,7 +91,9 @@ def _not_elsewhere(action: ScheduledActionModel, format: str) -> Exported | None
     """Refuse an action whose rule has what the other scheduler does not know; else None."""
     plan = plan_of(action)
     rules = [one.cron_rule for one in plan.rules if isinstance(one, CronModel)]
-    signs = {sign for rule in rules for sign in modifiers_in(rule)}
+    # A plan has them in capitals.
+    items = (item for rule in rules for item in re.split("[ ,]", rule))
+    signs = {item for item in items if re.search("[LW#]", item)}
     if plan.closed:
         error = CannotMove("its rule has an `except`", f"{KEEP}, or remove the exceptions")
     elif signs:
