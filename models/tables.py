@@ -37,9 +37,6 @@ metadata = sa.MetaData(
     }
 )
 
-# The `info` of what only the schema of SQLite has.
-SQLITE_ONLY = {"only": "sqlite"}
-
 
 def _app() -> sa.Column[int]:
     return sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), nullable=False)
@@ -182,8 +179,6 @@ actions = sa.Table(
     sa.Index("actions_by_name", "name", "uid"),
     _partial("actions_counted", "small_app_id", "active", where="deleted_at IS NULL"),
     _partial("actions_refreshing", "small_app_id", where=REFRESHING),
-    _partial("actions_with_command", "small_app_id", where=naming("command")),
-    _partial("actions_with_execsum", "small_app_id", where=naming("send_execsum")),
     _partial("actions_wanting_mail", "active", where=WANTS_MAIL),
     sa.Index("actions_owned", "owner"),
     _partial("actions_on_events", "small_app_id", "event", where="event IS NOT NULL"),
@@ -225,9 +220,8 @@ action_cursor = sa.Table(
 action_state = sa.Table(
     "action_state",
     metadata,
+    # No foreign key, docs/adr/0030: whoever has the row of an action locked must not delay ticks.
     sa.Column("action_uid", HyphenatedUuid, primary_key=True),
-    # docs/adr/0030: whoever has the row of an action locked must not delay ticks.
-    sa.ForeignKeyConstraint(["action_uid"], ["actions.uid"], info=SQLITE_ONLY),
     sa.Column("subject", sa.Text, primary_key=True, server_default=""),
     _text("last_state", optional=True),
     _at("last_run_at"),
@@ -258,11 +252,9 @@ operations = sa.Table(
     "operations",
     metadata,
     sa.Column("id", HyphenatedUuid, primary_key=True),
+    # No foreign keys, docs/adr/0026: PostgreSQL would lock, and so write, the row of the action.
     sa.Column("small_app_id", sa.Integer, nullable=False),
     sa.Column("action_uid", HyphenatedUuid, nullable=False),
-    # docs/adr/0026: PostgreSQL would lock, and so write, the row of the action for each operation.
-    sa.ForeignKeyConstraint(["small_app_id"], ["small_apps.id"], info=SQLITE_ONLY),
-    sa.ForeignKeyConstraint(["action_uid"], ["actions.uid"], info=SQLITE_ONLY),
     sa.Column("revision", sa.Integer, nullable=False),
     _at("occurrence_at", optional=False),
     _text("subject", optional=True),
@@ -362,7 +354,6 @@ missed_spans = sa.Table(
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("action_uid", HyphenatedUuid, nullable=False),
-    sa.ForeignKeyConstraint(["action_uid"], ["actions.uid"], info=SQLITE_ONLY),
     sa.Column("revision", sa.Integer, nullable=False),
     _at("first_at", optional=False),
     _at("last_at", optional=False),
@@ -415,7 +406,6 @@ notices = sa.Table(
     # Null for a notice to the admins about the installation.
     sa.Column("small_app_id", sa.ForeignKey("small_apps.id")),
     sa.Column("action_uid", HyphenatedUuid),
-    sa.ForeignKeyConstraint(["action_uid"], ["actions.uid"], info=SQLITE_ONLY),
     # The operation with this end; no foreign key, for a notice outlives its operation.
     sa.Column("operation_id", HyphenatedUuid),
     sa.Column("finding_id", HyphenatedUuid),
@@ -443,7 +433,6 @@ findings = sa.Table(
     sa.Column("id", HyphenatedUuid, primary_key=True),
     # Null for a finding about the installation, and for what many actions missed.
     sa.Column("action_uid", HyphenatedUuid),
-    sa.ForeignKeyConstraint(["action_uid"], ["actions.uid"], info=SQLITE_ONLY),
     _text("kind"),
     _text("about"),
     _text("text"),
@@ -510,7 +499,6 @@ action_ends = sa.Table(
     "action_ends",
     metadata,
     sa.Column("action_uid", HyphenatedUuid, primary_key=True),
-    sa.ForeignKeyConstraint(["action_uid"], ["actions.uid"], info=SQLITE_ONLY),
     # No foreign key: an end may outlive its operation.
     sa.Column("operation_id", HyphenatedUuid, primary_key=True),
     sa.Column("state", sa.Text, primary_key=True),

@@ -36,7 +36,6 @@ def check_allowed(connection: sa.Connection, settings: Settings) -> Iterator[Che
             yield fault("trust", f"{names[0]}{more}", remedy)
 
 
-# Written exactly as in the index actions_with_command.
 _MAY_NAME_A_PROGRAM = sa.select(actions.c.uid).where(sa.text(naming(COMMAND))).correlate(None)
 _OF_A_RESTRICTED_APP = (
     sa.select(actions.c.uid)

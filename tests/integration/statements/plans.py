@@ -18,8 +18,6 @@ PARTIAL = {
     "actions_on_events",
     "actions_refreshing",
     "actions_quarantined",
-    "actions_with_command",
-    "actions_with_execsum",
     "operations_to_send",
     "operations_waiting",
     "operations_heartbeat_stale",
