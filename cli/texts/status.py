@@ -19,10 +19,6 @@ from views.words import instant
 def _status(found: Status) -> Iterator[str]:
     yield from _verdict(found.verdict)
     yield from _daemon(found)
-    set_back = found.clock_set_back
-    if set_back is not None:
-        at, seconds = instant(set_back.at), set_back.seconds
-        yield f"clock       was {seconds:.0f} s ahead until {at}; what it missed is withdrawn"
     if found.downtime is not None:
         yield f"down        {in_words(found.downtime.model_dump())}"
     yield from _workers(found)
@@ -30,8 +26,6 @@ def _status(found: Status) -> Iterator[str]:
     yield f"actions     {counts.total}, {counts.active} active, {counts.unhealthy} unhealthy"
     states = ", ".join(f"{count} {state}" for state, count in found.operations.items())
     yield f"last 24 h   {states or 'no operations'}"
-    if found.notices.failed:
-        yield f"notices     {found.notices.failed} could not be delivered"
     if found.disk is not None:
         yield from _disk(found.disk)
     for one in found.verdict.findings:

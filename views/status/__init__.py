@@ -1,7 +1,7 @@
 """The status of an installation: daemon, workers, actions, operations of the last day."""
 
 import socket
-from datetime import datetime, timedelta
+from datetime import timedelta
 from enum import StrEnum
 from http import HTTPStatus
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from pydantic import Field
 
-from models.store import actions, key_values, operations, ticks, workers
+from models.store import actions, operations, ticks, workers
 from models.store.actions.downtime import last_downtime
 from runtime.config import Settings
 from runtime.database import reading
@@ -32,13 +32,6 @@ class Part(StrEnum):
     WORKER = "worker"
     WEB = "web"
     VERDICT = "verdict"
-
-
-class ClockSetBack(View):
-    """A set-back of the database's clock, which was ahead."""
-
-    at: Instant = Field(description="When it was set back.")
-    seconds: Seconds = Field(description="By how many seconds.")
 
 
 class MissedMost(View):
@@ -79,23 +72,15 @@ class ActionCounts(View):
     unhealthy: int = Field(description="Active ones whose last run was bad, or that are overdue.")
 
 
-class NoticeCounts(View):
-    """Notices of the last 24 hours."""
-
-    failed: int = Field(description="That could not be delivered.")
-
-
 class Status(View):
     """The status of an installation."""
 
     now: Instant = Field(description="By the clock of the database.")
     verdict: Verdict = Field(description="Whether all is well, and what is not.")
     daemon: Daemon | None = Field(description="Null before the first tick.")
-    clock_set_back: ClockSetBack | None = Field(description="In the last 24 hours.")
     downtime: Downtime | None = Field(description="In the last 24 hours.")
     workers: tuple[Worker, ...] = Field(description="The workers that were seen lately.")
     actions: ActionCounts = Field(description="How many actions there are.")
-    notices: NoticeCounts = Field(description="How many mails and webhooks wait, or were given up.")
     operations: dict[str, int] = Field(
         description="How many operations recorded in the last 24 hours are in each state."
     )
@@ -117,11 +102,9 @@ def status_in(connection: sa.Connection, settings: Settings) -> Status:
         now=now,
         verdict=verdict,
         daemon=daemon,
-        clock_set_back=_clock_set_back(connection, now),
         downtime=last_downtime(connection, now - DAY),
         workers=tuple(map(Worker.of, facts.readers.live)),
         actions=ActionCounts(total=total, active=active, unhealthy=verdict.unhealthy),
-        notices=NoticeCounts(failed=facts.known.notices_failed),
         operations=operations.counts_by_state(connection, now - DAY),
         disk=disk_of(settings),
     )
@@ -158,11 +141,3 @@ def _serves(settings: WebSettings) -> bool:
         return status_of(ready, READY_WITHIN_S) == HTTPStatus.NO_CONTENT
     except RequestFailed:
         return False
-
-
-def _clock_set_back(connection: sa.Connection, now: datetime) -> ClockSetBack | None:
-    """Return the last day's set-back of the clock, None for none."""
-    found = key_values.set_back_in(key_values.value(connection, key_values.CLOCK_SET_BACK))
-    if found is None or abs(now - found[0]) >= DAY:
-        return None
-    return ClockSetBack(at=found[0], seconds=found[1].total_seconds())
