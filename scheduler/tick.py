@@ -15,7 +15,7 @@ from broker.sending import send_reserved
 from models.errors import BrokerUnavailable
 from models.notices import FindingKind
 from models.store import audit, celery_queues, clock_steps, key_values, tick_work, ticks
-from models.store.notices import brokers
+from models.store.notices import alerting
 from models.store.tick_work import Found, Repairs
 from models.store.ticks import CLOCK_WAS_WRONG
 from runtime.clock import monotonic
@@ -275,7 +275,7 @@ class Tick:
         }
         if found.brokers_down != {kind for kind, error in errors.items() if error}:
             with self.engine.begin() as connection:
-                brokers.note(connection, errors, sweeper.alerts)
+                alerting.note_brokers(connection, errors, sweeper.alerts)
 
     def repair(self, found: Repairs, sweeper: Sweeper) -> None:
         """Repair what was found, and what this tick made itself."""

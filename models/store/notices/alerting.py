@@ -1,6 +1,6 @@
 """Enqueue the notices of a run: its end, and the findings that it begins or ends."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,8 +11,17 @@ import sqlalchemy as sa
 from models.action.health import REMEDIES, in_a_row
 from models.action.hooks import HooksModel
 from models.action.plan import Plan, UnreadablePlan, hooks_of
-from models.notices import FindingKind, Moment, NoticeKind, Target, moment_of
+from models.notices import (
+    BROKERS,
+    FindingKind,
+    Moment,
+    NoticeKind,
+    Target,
+    moment_of,
+    quiet_until,
+)
 from models.operation import OperationState
+from models.sql import read_clock
 from models.store import notices, operations
 from models.store.notices import Origin, Owed, findings
 from models.store.notices.findings import Found
@@ -163,3 +172,23 @@ def told_of(connection: sa.Connection, operation_id: UUID) -> dict[str, Any]:
         "steps": [{key: one[key] for key in _OF_STEP if one.get(key)} for one in steps],
         "log": [str(one.get("message", ""))[:LONGEST_LINE] for one in lines],
     }
+
+
+def note_brokers(
+    connection: sa.Connection, errors: Mapping[FindingKind, str | None], alerts: AlertSettings
+) -> None:
+    """Begin the findings of brokers with an error, and end those of the others.
+
+    Web processes and workers tell the admins that one lasts; this, that it is over.
+    """
+    for kind, error in errors.items():
+        name, remedy = BROKERS[kind]
+        if error:
+            its = Found(kind, "", f"{name} does not answer: {error}", remedy)
+            findings.begin(connection, its)
+    well = [findings.id_of(kind, "") for kind, error in errors.items() if not error]
+    over = [row for row in findings.end(connection, well) if row.told_at is not None]
+    until = quiet_until(read_clock(connection), alerts.quiet, alerts.timezone)
+    to = alert_targets(alerts)
+    owed = findings.tell_admins(connection, NoticeKind.FINDING_ENDED, over, to, until)
+    notices.send_soon(connection, owed)
