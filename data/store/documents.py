@@ -4,7 +4,7 @@ Null in staging means that the next publish removes the document from production
 null in both is removed; it stays until the next save, so that its publish can still report it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,9 +12,9 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.sql import database_now, upsert
+from models.sql import database_now
 from models.tables import app_documents
-from models.tenant.staged import KINDS, written
+from models.tenant.staged import KINDS
 from runtime.database import read_stored
 
 
@@ -25,27 +25,6 @@ class Moved:
     kind: str
     name: str
     is_removed: bool
-
-
-def stage(
-    connection: sa.Connection,
-    small_app_id: int,
-    documents: Mapping[str, Mapping[str, dict[str, Any]]],
-) -> None:
-    """Make staging hold exactly `documents` (by kind, then name); production does not change.
-
-    A missing name is staged as a removal.
-    """
-    of_app = app_documents.c.small_app_id == small_app_id
-    connection.execute(sa.update(app_documents).where(of_app).values(staging=None))
-    rows = [
-        {"small_app_id": small_app_id, "kind": kind, "name": name, "staging": written(document)}
-        for kind in KINDS
-        for name, document in documents.get(kind, {}).items()
-    ]
-    upsert(connection, app_documents, rows)
-    gone = app_documents.c.staging.is_(None) & app_documents.c.production.is_(None)
-    connection.execute(sa.delete(app_documents).where(of_app, gone))
 
 
 def names_of(connection: sa.Connection, small_app_id: int) -> dict[str, list[str]]:

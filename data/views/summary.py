@@ -3,12 +3,14 @@
 from base64 import b64encode
 from uuid import UUID
 
+import sqlalchemy as sa
 from pydantic import Field
 
 from data.summary.history import Past
 from data.summary.mail import STEP, content_of, summary_of
 from models.errors import Refused
-from models.store.tenants import app_overview
+from models.stored import document_in
+from models.tables import action_state, actions, naming
 from runtime.database import reading
 from tasks.bounded.limits import OverLimit
 from views.installation import Installation
@@ -41,7 +43,7 @@ def preview(installation: Installation, *, has_charts: bool = True) -> SummaryPr
     """
     app = installation.small_app
     with reading(installation.engine) as connection:
-        action = app_overview.action_with(connection, app.id, STEP)
+        action = _action_with(connection, app.id, STEP)
     checkpoint = (action and action["checkpoint"]) or {}
     past = Past.of_checkpoint(checkpoint.get(STEP) or {}, str(NONE))
     summary, _ = summary_of(installation.engine, app, past, NONE)
@@ -60,3 +62,18 @@ def preview(installation: Installation, *, has_charts: bool = True) -> SummaryPr
         text=content.text,
         html=html,
     )
+
+
+def _action_with(connection: sa.Connection, small_app_id: int, step: str) -> sa.RowMapping | None:
+    """Return uid, name and checkpoint of the first action by name that has a step."""
+    query = (
+        sa.select(actions.c.uid, actions.c.name, actions.c.document, action_state.c.checkpoint)
+        .outerjoin(action_state, action_state.c.action_uid == actions.c.uid)
+        .where(actions.c.small_app_id == small_app_id, sa.text(naming(step)))
+        .order_by(actions.c.active.desc(), actions.c.name)
+    )
+    for row in connection.execute(query).mappings():
+        operations = document_in(row["document"]).get("operations")
+        if isinstance(operations, dict) and step in operations:
+            return row
+    return None

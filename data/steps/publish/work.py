@@ -9,13 +9,13 @@ import sqlalchemy as sa
 from data.snapshots import is_there
 from data.steps.publish import PublishParameters
 from data.steps.publish.new_data import News, mail_news
+from data.store import documents as app_documents
 from data.store import snapshots
 from data.store.snapshots import Domain
 from minutebook.steps import StepFailed, StepOutcome, StepResult
 from models.problems import unknown_name
 from models.store import tenants
 from models.store.operations import heartbeat
-from models.store.tenants import app_documents
 from models.tenant.staged import KINDS
 from models.values import counted
 from tasks.step_context import WorkContext

@@ -14,12 +14,10 @@ from models.store.tenants.closing import closing_rows, next_open
 from models.stored import document_in
 from models.tables import (
     SENDS_TASK,
-    action_state,
     actions,
     app_documents,
     domains,
     groups,
-    naming,
     operations,
     small_apps,
     snapshots,
@@ -106,22 +104,6 @@ def apps_with(connection: sa.Connection, thing: str, name: str, limit: int) -> l
     there = small_apps.c.deleted_at.is_(None) & small_apps.c.id.in_(mine)
     query = sa.select(small_apps.c.name).where(there).order_by(small_apps.c.name)
     return list(connection.execute(query.limit(limit)).scalars())
-
-
-def action_with(connection: sa.Connection, small_app_id: int, step: str) -> sa.RowMapping | None:
-    """Return uid, name and checkpoint of the first action by name that has a step."""
-    query = (
-        sa.select(actions.c.uid, actions.c.name, actions.c.document, action_state.c.checkpoint)
-        .outerjoin(action_state, action_state.c.action_uid == actions.c.uid)
-        # Written exactly as in the index of such actions.
-        .where(actions.c.small_app_id == small_app_id, sa.text(naming(step)))
-        .order_by(actions.c.active.desc(), actions.c.name)
-    )
-    for row in connection.execute(query).mappings():
-        operations = document_in(row["document"]).get("operations")
-        if isinstance(operations, dict) and step in operations:
-            return row
-    return None
 
 
 def domains_of(connection: sa.Connection, small_app_id: int) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """Store the documents of small apps."""
 
 import json
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -8,10 +9,11 @@ import sqlalchemy as sa
 
 from minutebook.steps import SmallApp
 from models.sql import database_now, insert_ignoring, upsert
-from models.store.tenants import app_documents, stored_named
-from models.tables import domains, small_apps, templates
+from models.store.tenants import stored_named
+from models.tables import app_documents, domains, small_apps, templates
 from models.tenant.document import DEFAULT_APP, SmallAppModel, stored_small_app
 from models.tenant.sources import stored_source
+from models.tenant.staged import KINDS, written
 from models.trust import RESTRICTED, TRUSTED
 
 # The document of a small app that was added by its name alone.
@@ -63,8 +65,29 @@ def apply(connection: sa.Connection, model: SmallAppModel) -> tuple[SmallApp, Ap
     _replace_domains(connection, row.id, model)
     _replace_templates(connection, row.id, model)
     documents = {"design": model.design, "permissions": model.permissions}
-    app_documents.stage(connection, row.id, documents)
+    _stage(connection, row.id, documents)
     return app, Applied.CREATED if is_new else Applied.CHANGED
+
+
+def _stage(
+    connection: sa.Connection,
+    small_app_id: int,
+    documents: Mapping[str, Mapping[str, dict[str, Any]]],
+) -> None:
+    """Make staging hold exactly `documents` (by kind, then name); production does not change.
+
+    A missing name is staged as a removal.
+    """
+    of_app = app_documents.c.small_app_id == small_app_id
+    connection.execute(sa.update(app_documents).where(of_app).values(staging=None))
+    rows = [
+        {"small_app_id": small_app_id, "kind": kind, "name": name, "staging": written(document)}
+        for kind in KINDS
+        for name, document in documents.get(kind, {}).items()
+    ]
+    upsert(connection, app_documents, rows)
+    gone = app_documents.c.staging.is_(None) & app_documents.c.production.is_(None)
+    connection.execute(sa.delete(app_documents).where(of_app, gone))
 
 
 def ensure(connection: sa.Connection, model: SmallAppModel) -> bool:

@@ -9,10 +9,10 @@ from data.snapshots.production import OpenVersion, SnapshotDamaged, VersionGone,
 from data.steps import publish, refresh
 from data.steps.publish import PublishParameters
 from data.steps.refresh import RefreshParameters
+from data.store import documents as app_documents
 from data.views import rows
 from models.document import NoParameters
 from models.errors import NotFound, Refused
-from models.store.tenants import app_documents
 from runtime.sections.processes import RetentionSettings
 from tasks.steps import maintenance
 from tests.integration.data.steps.conftest import Work

@@ -9,9 +9,9 @@ import sqlalchemy as sa
 from data.steps import publish, refresh
 from data.steps.publish import PublishParameters
 from data.steps.refresh import RefreshParameters
+from data.store import documents as app_documents
 from minutebook.steps import StepFailed, StepResult
 from models.errors import LeaseLost
-from models.store.tenants import app_documents
 from models.tables import operations
 from runtime.database import reading
 from tests.integration.data.steps.conftest import Work

@@ -6,7 +6,8 @@ from uuid import UUID, uuid4
 import pytest
 import sqlalchemy as sa
 
-from models.store.tenants import app_documents, storing
+from data.store import documents as app_documents
+from models.store.tenants import storing
 from models.tables import app_documents as table
 from models.tenant.document import parse_small_app
 from runtime.database import reading
