@@ -55,7 +55,6 @@ GAUGES = (
     Gauge("notices_owed", _APP, "Hooks and alerts that are not delivered yet."),
     Gauge("data_refresh_age_seconds", _APP, "Age of the app's oldest refreshed domain."),
     Gauge("data_publish_age_seconds", _APP, "Age of the app's oldest published domain."),
-    Gauge("database_size_bytes", (), "Size of the database on disk."),
 )
 PREFIX = "minutebook_"
 
@@ -100,7 +99,6 @@ def slow_samples(installation: Installation) -> Samples:
     found = Samples()
     with _bounded(installation) as (connection, now, apps):
         _add_all(connection, found, measures.slow(), apps, now)
-        found.add("database_size_bytes", measures.database_bytes(connection))
     return found
 
 

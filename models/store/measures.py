@@ -164,15 +164,3 @@ def _oldest(at: sa.Column[Any]) -> sa.Select[Any]:
         small_apps, small_apps.c.id == domains.c.small_app_id
     )
     return query.where(small_apps.c.deleted_at.is_(None)).group_by(domains.c.small_app_id)
-
-
-def database_bytes(connection: sa.Connection) -> int:
-    """Return the size of the database on disk."""
-    if connection.dialect.name == "postgresql":
-        return _number(connection, sa.select(sa.func.pg_database_size(sa.func.current_database())))
-    pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
-    return int(pages) * int(connection.exec_driver_sql("PRAGMA page_size").scalar_one())
-
-
-def _number(connection: sa.Connection, query: sa.Select[Any]) -> int:
-    return int(connection.execute(query).scalar_one())
