@@ -1,23 +1,22 @@
 """Decide what the clock makes due, a batch of actions at a time: claim, decide, record, send."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.action.plan import NOTHING_PLANNED, Plan, UnreadablePlan, readable
+from models.action.plan import Plan, UnreadablePlan, readable
 from models.parsing import Calendars
 from models.store.actions import cursors
 from models.store.tenants.closing import calendars_for
 from runtime.database import is_locked, is_of_no_row, reading, wait_briefly
 from runtime.logs.events import EventLog
 from scheduler.changes.revisions import action_ref
-from scheduler.decision import MOST_SENT, Decision
+from scheduler.decision import MOST_SENT
 from scheduler.from_end import DecisionCache, Ends, ends_for
-from scheduler.quarantine import quarantine
+from scheduler.quarantine import Quarantine
 from scheduler.record import Decided, Recorded, advance, record
 from scheduler.systemd_notify import ALIVE, notify
 
@@ -29,8 +28,6 @@ GROWTH = 3
 # After a downtime an action may have a thousand: a batch ends at so many.
 MOST_RECORDED = 10_000
 UNKNOWN_HOLDER = "a session that the database does not name"
-# Not made anew for each of the thousands of actions of a batch.
-NOTHING = Recorded()
 
 
 @dataclass
@@ -46,12 +43,10 @@ class Batches:
     is_outdated: Callable[[sa.Connection], bool]
     take: Callable[[Recorded], None]
     decided: int = 0
-    quarantined: int = 0
     # Who kept rows locked that this tick waited for in vain.
     locked: str | None = None
-    # Actions with more occurrences than one tick sends, and broken ones whose row a hand keeps
-    # locked: left to the next tick.
-    left: set[UUID] = field(default_factory=set)
+    # Those with more occurrences than one tick sends are left to the next one as well.
+    quarantine: Quarantine = field(default_factory=Quarantine)
     # What intervals from the end of this batch count from.
     ends: Ends = field(default_factory=dict)
     # What rules of this batch leave out, by small app.
@@ -104,11 +99,11 @@ class Batches:
             if not skip_locked:
                 wait_briefly(connection)
             due = (connection, self.now, limit)
-            rows = cursors.claim_due(*due, left_out=self.left, skip_locked=skip_locked)
+            rows = cursors.claim_due(*due, left_out=self.quarantine.left, skip_locked=skip_locked)
             recorded, count = self._decide(connection, rows)
             is_last = count < limit and count == len(rows)
             if is_last:
-                self._passed_over = cursors.any_due(connection, self.now, self.left)
+                self._passed_over = cursors.any_due(connection, self.now, self.quarantine.left)
         self.decided += count
         self.take(recorded)
         # A tick after a long downtime takes longer than a watchdog waits.
@@ -139,19 +134,16 @@ class Batches:
             except Exception as error:  # one broken action must not stop the tick
                 if is_of_no_row(error):
                     raise
-                self._quarantined(connection, row.action_uid, error)
+                self.quarantine.add(connection, row.action_uid, error)
                 continue
             if len(one.decision.due) >= MOST_SENT:
-                self.left.add(row.action_uid)
+                self.quarantine.left.add(row.action_uid)
             occurrences += len(one.decision.due) + len(one.decision.missed)
             decided.append(one)
-        return self._record(connection, decided), count
+        return self.quarantine.recorded(connection, decided, _record), count
 
     def _decide_one(self, row: sa.Row[Any]) -> Decided:
         """Return the decision about an action; raises ValueError for a broken plan."""
-        if row.deleted_at is not None or row.quarantined is not None:
-            # Plain SQL scheduled it: it has no occurrence.
-            return Decided(action_ref(row), NOTHING_PLANNED, Decision(row.watermark))
         plan = self._closing(row.plan, row.small_app_id)
         decision = self.decisions.of(plan, row.action_uid, row.watermark, self.ends)
         return Decided(action_ref(row), plan, decision)
@@ -166,24 +158,8 @@ class Batches:
             self.closed[key] = readable(plan).with_calendars(calendars)
         return self.closed[key]
 
-    def _record(self, connection: sa.Connection, decided: list[Decided]) -> Recorded:
-        """Record a batch; if the database refuses it, record one by one to find the broken row."""
-        try:
-            with connection.begin_nested():
-                recorded = record(connection, decided)
-                advance(connection, decided)
-            return recorded
-        except Exception as error:  # one broken action must not stop the tick
-            if is_of_no_row(error):
-                raise
-            if len(decided) == 1:
-                self._quarantined(connection, decided[0].action.uid, error)
-                return NOTHING
-            return sum((self._record(connection, [one]) for one in decided), NOTHING)
 
-    def _quarantined(self, connection: sa.Connection, uid: UUID, error: Exception) -> None:
-        if not cursors.hold_action(connection, uid):
-            self.left.add(uid)
-            return
-        quarantine(connection, uid, error)
-        self.quarantined += 1
+def _record(connection: sa.Connection, decided: Sequence[Decided]) -> Recorded:
+    recorded = record(connection, decided)
+    advance(connection, decided)
+    return recorded

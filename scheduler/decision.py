@@ -99,11 +99,6 @@ class Decision:
         """The instants of what is due."""
         return tuple(one.at for one in self.due)
 
-    @property
-    def missed_count(self) -> int:
-        """How many occurrences are missed, those of the span included."""
-        return len(self.missed) + (self.missed_span.count if self.missed_span else 0)
-
 
 def decide(plan: Plan, uid: UUID, watermark: datetime, now: datetime) -> Decision:
     """Return what the clock makes due, and what is missed, in (watermark, now].

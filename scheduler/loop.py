@@ -11,12 +11,10 @@ from typing import TypeVar
 import sqlalchemy as sa
 
 from minutebook.steps import Steps
-from models.action.policy import kept_too_short
-from models.store import actions, ticks
+from models.store import ticks
 from models.store.clocks import read_both
 from models.store.schema import check_schema
 from models.values import format_instant
-from models.values.durations import format_span
 from runtime.clock import monotonic, utc_now
 from runtime.config import Settings
 from runtime.database import DATABASE_AWAY, plan_each_time, reading, unhurried
@@ -28,7 +26,7 @@ from scheduler.ping import Ping
 from scheduler.sweep import Sweeper
 from scheduler.systemd_notify import ALIVE, READY, notify, status
 from scheduler.tick import TickReport, tick
-from scheduler.tz_release import adopt_release, decides_here
+from scheduler.tz_release import adopt_release
 
 logger = EventLog("minutebook.daemon")
 
@@ -38,7 +36,12 @@ DATABASE_RETRY_S = 2.0
 # The loop reads the database's clock at least this often.
 LONGEST_WAIT_S = 10.0
 # A loop that wakes up later than this was suspended, and perhaps the workers were too.
-FROZEN = timedelta(seconds=5)
+FROZEN_S = 5.0
+# The name of a log event, and its text.
+Event = tuple[str, str]
+SLOW = ("database_slow", "the database did not respond for {seconds:.1f} s")
+JUMPED = ("clock_jumped", "the clock jumped by {seconds:+.1f} s")
+SUSPENDED = ("daemon_suspended", "this daemon was suspended for {seconds:.0f} s")
 
 
 def daemon_name() -> str:
@@ -82,26 +85,9 @@ class Daemon:
             migrate(self.engine, self.steps)
         with reading(self.engine) as connection:
             check_schema(connection)
-            self._warn_of_look_back(connection)
-            is_adopted = decides_here(connection)
-        if not is_adopted:
-            adopt_release(self.engine)
+        adopt_release(self.engine)
         # Preparing may have waited for locks, and heartbeats may have waited as well.
         self.sweeper.distrust()
-
-    def _warn_of_look_back(self, connection: sa.Connection) -> None:
-        kept_for = self.settings.retention.kept_for
-        found = actions.longest_look_back(connection, kept_for)
-        if found is not None:
-            name, longest = found
-            reason = kept_too_short(longest, kept_for)
-            logger.warning(
-                "look_back_too_long",
-                "look_back {look_back} of {action!r} {reason}",
-                format_span(longest),
-                name,
-                reason,
-            )
 
     def run(self) -> None:
         """Tick at once, then at every full minute by the database's clock, until `stop` is set."""
@@ -121,14 +107,12 @@ class Daemon:
         report = tick(self.engine, at, *given)
         if self.machine_clock.is_off:
             report.clock_skew_s = self.machine_clock.skew_s
-        report.lag_s = self._lag_s(report)
+        if self._due_at is not None:
+            report.lag_s = (report.now - self._due_at).total_seconds()
         with unhurried(self.engine) as connection:
             ticks.report(connection, self.name, report.now, report.duration_ms, report.figures())
         notify(status(f"last tick {_log(report)}"))
         return report
-
-    def _lag_s(self, report: TickReport) -> float | None:
-        return None if self._due_at is None else (report.now - self._due_at).total_seconds()
 
     def _tick_or_log(self) -> None:
         """Tick; an unexpected error ends this tick, not the loop."""
@@ -153,7 +137,7 @@ class Daemon:
             asked = monotonic()
             left = (at - self._read_clock()).total_seconds()
             if left <= 0:
-                self._notice_pause(-left)
+                self._distrust_if(-left, FROZEN_S, SUSPENDED)
                 return True
             if left > self.settings.scheduler.tick_seconds:
                 # The clock was set back: `at` may be a year away.
@@ -161,7 +145,7 @@ class Daemon:
                 return True
             pause_s = min(left, self._longest_wait_s)
             self.stop.wait(pause_s)
-            self._notice_pause(monotonic() - asked - pause_s)
+            self._distrust_if(monotonic() - asked - pause_s, FROZEN_S, SUSPENDED)
         return False
 
     def _read_clock(self) -> datetime:
@@ -178,26 +162,16 @@ class Daemon:
         notify(ALIVE)
         self.machine_clock.note(skew_s)
         self.machine_clock.note_wall(utc_now().timestamp(), answered)
-        if answered - asked > self._longest_wait_s:
-            logger.warning(
-                "database_slow",
-                "the database did not respond for {seconds:.1f} s",
-                answered - asked,
-            )
-            self.sweeper.distrust()
         before, self._clock_leads_s = self._clock_leads_s, now.timestamp() - answered
-        if before is not None and abs(self._clock_leads_s - before) > self._longest_wait_s:
-            logger.warning(
-                "clock_jumped", "the clock jumped by {seconds:+.1f} s", self._clock_leads_s - before
-            )
-            self.sweeper.distrust()
+        jumped_s = 0.0 if before is None else self._clock_leads_s - before
+        self._distrust_if(answered - asked, self._longest_wait_s, SLOW)
+        self._distrust_if(jumped_s, self._longest_wait_s, JUMPED)
         return now
 
-    def _notice_pause(self, late_s: float) -> None:
-        if late_s > FROZEN.total_seconds():
-            logger.warning(
-                "daemon_suspended", "this daemon was suspended for {seconds:.0f} s", late_s
-            )
+    def _distrust_if(self, seconds: float, most: float, event: Event) -> None:
+        """Log an event that took more than `most` seconds: the workers may be cut off as well."""
+        if abs(seconds) > most:
+            logger.warning(*event, seconds)
             self.sweeper.distrust()
 
     def _until_it_works(self, act: Callable[[], T]) -> T | None:

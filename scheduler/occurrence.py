@@ -87,10 +87,5 @@ def has_occurrence(plan: Plan, uid: UUID, instant: datetime) -> bool:
 
 def neighbours(plan: Plan, uid: UUID, instant: datetime) -> tuple[datetime | None, datetime | None]:
     """Return the last occurrence before `instant` and the first after it, active or not."""
-    before = last_occurrence(plan, uid, instant - ONE_SECOND)
-    return before, plan.schedule(uid).next(instant)
-
-
-def last_occurrence(plan: Plan, uid: UUID, until: datetime) -> datetime | None:
-    """Return an action's last occurrence at or before `until`, active or not, or None."""
-    return plan.schedule(uid).last(BEGINNING, until)
+    schedule = plan.schedule(uid)
+    return schedule.last(BEGINNING, instant - ONE_SECOND), schedule.next(instant)

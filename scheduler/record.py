@@ -27,7 +27,7 @@ from models.store.operations.reserve import Message
 from models.values import format_instant
 from models.worker_kinds import EXECUTE_HEAVY, EXECUTE_QUICK
 from scheduler.decision import OVERTAKEN, Decision, Missed, MissedSpan, Occurrence
-from scheduler.missed import record_missed
+from scheduler.downtime import record_missed
 
 Rows = Sequence[dict[str, Any]]
 

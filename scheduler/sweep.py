@@ -1,4 +1,4 @@
-"""Repair unsent operations, expired leases and stranded waits."""
+"""Repair unsent operations, lost messages, expired leases and stranded waits."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -10,20 +10,24 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from broker.names import QUICK
+from broker.probe import depths
 from broker.sending import Sent, send_backfills, send_notices, send_reserved
 from models.operation import OperationState
 from models.sql import read_clock
 from models.store import notices as outbox
 from models.store.notices import missed, overdue
-from models.store.operations import backfills, external_send, put_back
-from models.store.operations.reserve import reserve_sendable
+from models.store.operations import backfills, external_send, put_back, reserve
+from models.store.operations.reserve import Queued, reserve_sendable
 from models.store.tick_work import Repairs
+from models.worker_kinds import OURS
 from runtime.clock import monotonic
-from runtime.database import DATABASE_AWAY
+from runtime.database import DATABASE_AWAY, reading
 from runtime.logs.events import EventLog
 from runtime.sections import AlertSettings
 
 logger = EventLog("minutebook.sweep")
+broker_logger = EventLog("minutebook.broker")
 
 T = TypeVar("T")
 # The name of a log event, and its text.
@@ -32,6 +36,8 @@ LOST = ("operation_lost", "operation {operation} lost its worker: now {state}")
 IN_DOUBT = ("operation_in_doubt", "operation {operation} was left in doubt: now {state}")
 
 BATCH = 500
+# What one transaction of released or put off messages changes: a claim waits for no more.
+MOST_CLAIMED = 2_000
 # What one transaction reserves for sending.
 MOST_RESERVED = 1_000
 
@@ -198,3 +204,43 @@ def _dispatch(
             return Sent(count, sent.error, application_error)
         if len(reserved) < MOST_RESERVED:
             return Sent(count, None, application_error)
+
+
+def release_lost(engine: sa.Engine, queued: Sequence[Queued], read: frozenset[str]) -> int:
+    """Release what was queued 30 s ago if its queue is empty and read; return how many.
+
+    What still waits in a queue is not sent again. Raises BrokerUnavailable, also if nothing is
+    queued.
+    """
+    found = depths({QUICK, *(one.queue for one in queued)})
+    for one in queued:
+        depth = found.get(one.queue)
+        if depth and one.waits(depth):
+            _put_off(engine, one.queue, depth)
+    lost = [one.queue for one in queued if one.is_lost(found.get(one.queue), read)]
+    count = sum(_counted(engine, partial(reserve.release_lost, queue=one)) for one in lost)
+    if count:
+        names = ", ".join(map(OURS.listed, lost))
+        broker_logger.warning(
+            "broker_lost_messages",
+            "queues {queues} lost their messages: {operations} operations are sent again",
+            names,
+            count,
+        )
+    return count
+
+
+def _put_off(engine: sa.Engine, queue: str, depth: int) -> None:
+    with reading(engine) as connection:
+        since = reserve.oldest_waiting(connection, queue, depth)
+    _counted(engine, partial(reserve.put_off, queue=queue, since=since))
+
+
+def _counted(engine: sa.Engine, act: Callable[..., int]) -> int:
+    """Repeat `act`, each time in a short transaction of its own, until nothing is left."""
+    count, changed = 0, MOST_CLAIMED
+    while changed == MOST_CLAIMED:
+        with engine.begin() as connection:
+            changed = act(connection, limit=MOST_CLAIMED)
+        count += changed
+    return count

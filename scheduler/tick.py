@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -22,13 +23,13 @@ from runtime.clock import monotonic
 from runtime.database import unhurried
 from runtime.db_retry import in_transaction
 from runtime.logs.events import EventLog
-from scheduler import downtime, lost_messages
+from scheduler import downtime
 from scheduler.batches import Batches
 from scheduler.decision import MOST_BETWEEN_TICKS
 from scheduler.downtime import LONGEST_GAP
 from scheduler.events.tick import EventTick
 from scheduler.record import Recorded
-from scheduler.sweep import Sweeper
+from scheduler.sweep import Sweeper, release_lost
 from scheduler.tz_release import OtherRelease, hold_release, why_not_decide
 
 logger = EventLog("minutebook.tick")
@@ -76,24 +77,29 @@ def look(
     the clock and noted of it is one transaction.
     """
     spans = (sweeper.lease, sweeper.overdue)
-
-    def seen(connection: sa.Connection) -> Found:
-        # `now` is read here: a daemon that was frozen after an earlier reading would compare an old
-        # value with another daemon's ticks and conclude that the clock was set back.
-        first = found = tick_work.look(connection, at, *spans)
-        is_right = found.ahead <= CLOCK_WAS_WRONG
-        if not (is_right and first.gap <= CLOCK_WAS_WRONG):
-            # Another daemon that sees the same jump waits here, and then finds it set right.
-            ticks.hold_last_now(connection)
-            first = found = tick_work.look(connection, at, *spans)
-            if _set_right(connection, found):
-                found = tick_work.look(connection, at, *spans)
-        was_down = downtime.note(connection, first.last_now, found.now, longest_gap)
-        key_values.set_value(connection, key_values.LAST_NOW, found.now.isoformat())
-        set_back_s = first.ahead.total_seconds() if first.ahead > CLOCK_WAS_WRONG else 0.0
-        return replace(found, set_back_s=set_back_s, was_down=was_down)
-
+    seen = partial(_seen, at=at, spans=spans, longest_gap=longest_gap)
     return in_transaction(engine, seen, unhurried)
+
+
+def _seen(
+    connection: sa.Connection,
+    at: datetime | None,
+    spans: tuple[timedelta, timedelta],
+    longest_gap: timedelta,
+) -> Found:
+    # `now` is read here: a daemon that was frozen after an earlier reading would compare an old
+    # value with another daemon's ticks and conclude that the clock was set back.
+    first = found = tick_work.look(connection, at, *spans)
+    if first.ahead > CLOCK_WAS_WRONG or first.gap > CLOCK_WAS_WRONG:
+        # Another daemon that sees the same jump waits here, and then finds it set right.
+        ticks.hold_last_now(connection)
+        first = found = tick_work.look(connection, at, *spans)
+        if _set_right(connection, found):
+            found = tick_work.look(connection, at, *spans)
+    was_down = downtime.note(connection, first.last_now, found.now, longest_gap)
+    key_values.set_value(connection, key_values.LAST_NOW, found.now.isoformat())
+    set_back_s = first.ahead.total_seconds() if first.ahead > CLOCK_WAS_WRONG else 0.0
+    return replace(found, set_back_s=set_back_s, was_down=was_down)
 
 
 def _set_right(connection: sa.Connection, found: Found) -> bool:
@@ -190,7 +196,7 @@ class Tick:
     def look_at_broker(self, found: Found) -> None:
         """Release messages that the broker lost; if it is unavailable, this tick sends nothing."""
         try:
-            lost = lost_messages.look(self.engine, found.queued, found.listened)
+            lost = release_lost(self.engine, found.queued, found.listened)
             self.report.lost_messages = lost
         except BrokerUnavailable as error:
             self.report.broker_error = str(error)
@@ -230,14 +236,14 @@ class Tick:
         batches = Batches(*given)
         batches.decide_all()
         self.report.decided = batches.decided
-        self.report.quarantined += batches.quarantined
+        self.report.quarantined += batches.quarantine.count
         self.report.locked = batches.locked
 
     def decide_events(self) -> None:
         """Decide, record and send occurrences of events."""
         events = EventTick(self.engine, self.report.now, self._is_outdated, self._take)
         events.decide_all()
-        self.report.quarantined += events.quarantined
+        self.report.quarantined += events.quarantine.count
         self.report.events_error = events.error
 
     def _is_outdated(self, connection: sa.Connection) -> bool:

@@ -3,9 +3,7 @@
 Two releases must not decide side by side: each would pass over what the other one scheduled.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
-from uuid import UUID
 
 import sqlalchemy as sa
 
@@ -16,13 +14,10 @@ from models.store import key_values
 from models.store.actions import cursors
 from models.store.key_values import KERNEL, TZ_RELEASE
 from models.tables import installation
+from runtime.database import unhurried
 from runtime.logs.events import EventLog
 
 logger = EventLog("minutebook.release")
-
-# The release that is adopted, as long as actions may still be scheduled by an older one.
-ADOPTING = "adopting_release"
-BATCH = 10_000
 
 
 class Release(NamedTuple):
@@ -42,9 +37,12 @@ class Release(NamedTuple):
 class OtherRelease(Refused):
     """Another kernel or tz release than this process's decides in the database."""
 
-
-class OlderRelease(OtherRelease):
-    """A newer kernel or tz release than this process's decides in the database."""
+    def __init__(self, stored: Release) -> None:
+        older = "this process" if own_release().is_older_than(stored) else "the daemon"
+        super().__init__(
+            f"this process has {own_release()}, and the daemon of this database {stored}; upgrade "
+            f"{older} (the tzdata package) and start it again first"
+        )
 
 
 def own_release() -> Release:
@@ -62,57 +60,32 @@ def release_in(kernel: str | None, tz: str | None) -> Release | None:
     return Release(int(kernel) if kernel.isdecimal() else 0, tz)
 
 
-def stored_release(connection: sa.Connection) -> Release | None:
-    """Return the release that decides in this database, None before the first daemon."""
-    return _release_of(key_values.values(connection, (KERNEL, TZ_RELEASE)))
-
-
-def _release_of(known: Mapping[str, str]) -> Release | None:
+def _stored(connection: sa.Connection, *, is_held: bool = False) -> Release | None:
+    known = key_values.values(connection, (KERNEL, TZ_RELEASE), is_held=is_held)
     return release_in(known.get(KERNEL), known.get(TZ_RELEASE))
 
 
-def decides_here(connection: sa.Connection) -> bool:
-    """Return whether this process's release decides in this database, for all actions."""
-    known = key_values.values(connection, (KERNEL, TZ_RELEASE, ADOPTING))
-    return ADOPTING not in known and _release_of(known) == own_release()
-
-
 def adopt_release(engine: sa.Engine) -> bool:
-    """Let this process's release decide, and have every action decided anew if an older one did.
+    """Let this process's release decide, and every action be decided anew if an older one did.
 
-    Returns whether it did. Raises OlderRelease if this process's release is the older one.
+    Returns whether it did. Raises OtherRelease if this process's release is the older one. Waits
+    for decisions that began before; see `hold_release`.
     """
     own = own_release()
-    with engine.begin() as connection:
-        is_new = _take_over(connection, own)
-        is_adopting = key_values.value(connection, ADOPTING) is not None
-    if not is_adopting:
-        return is_new
-    # A daemon that was killed meanwhile leaves the rest to the next one.
-    _reschedule_all(engine)
-    with engine.begin() as connection:
-        key_values.remove_value(connection, ADOPTING)
-    return True
-
-
-def _take_over(connection: sa.Connection, own: Release) -> bool:
-    """Store our release before anything is scheduled by it: decisions by an older one end here.
-
-    Waits for those that began before; see `hold_release`.
-    """
-    be_first(connection)
-    key_values.hold_value(connection, TZ_RELEASE)
-    stored = stored_release(connection)
-    if stored is None or stored == own:
-        return False
-    if own.is_older_than(stored):
-        raise OlderRelease(
-            f"this database was used with {stored}; this daemon has {own}: "
-            "upgrade it (the tzdata package) and start again"
-        )
-    key_values.set_value(connection, ADOPTING, str(own))
-    key_values.set_value(connection, KERNEL, str(own.kernel))
-    key_values.set_value(connection, TZ_RELEASE, own.tz)
+    with unhurried(engine) as connection:
+        be_first(connection)
+        key_values.hold_value(connection, TZ_RELEASE)
+        stored = _stored(connection)
+        if stored is None or stored == own:
+            return False
+        if own.is_older_than(stored):
+            raise OtherRelease(stored)
+        key_values.set_value(connection, KERNEL, str(own.kernel))
+        key_values.set_value(connection, TZ_RELEASE, own.tz)
+        cursors.reschedule(connection)
+    logger.warning(
+        "kernel_adopted", "new tz release or kernel: the next tick schedules all actions again"
+    )
     return True
 
 
@@ -128,43 +101,20 @@ def hold_release(connection: sa.Connection) -> None:
 
     Until this transaction ends, no daemon adopts another release. The first to store one is ours.
     """
-    stored = _release_of(key_values.values(connection, (KERNEL, TZ_RELEASE), is_held=True))
-    own = own_release()
+    stored = _stored(connection, is_held=True)
     if stored is None:
         be_first(connection)
-    if stored is None or stored == own:
-        return
-    if own.is_older_than(stored):
-        raise OlderRelease(
-            f"this process has {own}, and the daemon of this database {stored}; upgrade it "
-            "(the tzdata package) and start it again"
-        )
-    raise OtherRelease(
-        f"this process has {own}, and the daemon of this database {stored}; upgrade the daemon "
-        "(the tzdata package) and start it again first"
-    )
+    elif stored != own_release():
+        raise OtherRelease(stored)
 
 
 def why_not_decide(engine: sa.Engine, kernel: str | None, tz: str | None) -> str | None:
     """Return why a tick that found this release must not decide; adopt ours if it is the newer."""
-    stored, own = release_in(kernel, tz), own_release()
-    if stored is None or stored == own:
+    if release_in(kernel, tz) in {None, own_release()}:
         return None
     try:
         # A backup from before the upgrade was restored.
         adopt_release(engine)
-    except OlderRelease as error:
+    except OtherRelease as error:
         return str(error)
     return None
-
-
-def _reschedule_all(engine: sa.Engine) -> None:
-    logger.warning(
-        "kernel_adopted", "new tz release or kernel: the next tick schedules all actions again"
-    )
-    last: UUID | None = None
-    while True:
-        with engine.begin() as connection:
-            last = cursors.reschedule(connection, BATCH, last)
-        if last is None:
-            return

@@ -1,6 +1,6 @@
 """Decide event actions in a tick, by one index range per small app, event and delay."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,13 +10,12 @@ import sqlalchemy as sa
 
 from models.action.plan import readable
 from models.store import key_values
-from models.store.actions import cursors
 from models.store.people import events
 from models.stored import instant_in
-from runtime.database import is_of_no_row, reading, unhurried
+from runtime.database import reading, unhurried
 from runtime.logs.events import EventLog
 from scheduler.events import Watched, decided_by_events, watched_of
-from scheduler.quarantine import quarantine
+from scheduler.quarantine import Quarantine
 from scheduler.record import ActionRef, Decided, Recorded, State, record
 
 logger = EventLog("minutebook.tick")
@@ -34,10 +33,9 @@ class EventTick:
     now: datetime
     is_outdated: Callable[[sa.Connection], bool]
     take: Callable[[Recorded], None]
-    quarantined: int = 0
     error: str | None = None
-    # Actions being changed: the next tick decides them, from where this one began.
-    left: set[UUID] = field(default_factory=set)
+    # Actions being changed are left as well: the next tick decides from where this one began.
+    quarantine: Quarantine = field(default_factory=Quarantine)
     # What is too late, by action: recorded at the end, in bounded memory.
     late: dict[ActionRef, Decided] = field(default_factory=dict)
 
@@ -63,7 +61,7 @@ class EventTick:
             seen = key_values.value(connection, key_values.EVENTS_DECIDED)
             rows = events.event_actions(connection)
             self._decide(connection, self._watched(rows, instant_in(seen)))
-        if not self.left:
+        if not self.quarantine.left:
             self._note(seen)
 
     def follow(self, uid: UUID) -> None:
@@ -125,27 +123,21 @@ class EventTick:
                 state = State(action, readable(row.plan), row.effective_from)
                 found.append(watched_of(state, self.now, decided))
             except Exception as error:  # one broken action must not stop the others
-                self._quarantined(action, error)
+                with self.engine.begin() as connection:
+                    if self._holds(connection, [action]):
+                        self.quarantine.add(connection, action.uid, error)
+                    else:
+                        self.quarantine.left.add(action.uid)
         return found
 
     def _record(self, decided: Sequence[Decided]) -> None:
         if not decided:
             return
-        try:
-            with self.engine.begin() as connection:
-                if self.is_outdated(connection):
-                    return
-                recorded = record(connection, self._held(connection, decided))
-        except Exception as error:  # one broken action must not stop the others
-            if is_of_no_row(error):
-                raise
-            parts = list(_parted(decided))
-            if len(parts) == 1:
-                self._quarantined(decided[0].action, error)
+        with self.engine.begin() as connection:
+            if self.is_outdated(connection):
                 return
-            for one in parts:
-                self._record([one])
-            return
+            held = self._held(connection, decided)
+            recorded = self.quarantine.recorded(connection, held, record)
         self.take(recorded)
 
     def _held(self, connection: sa.Connection, decided: Sequence[Decided]) -> list[Decided]:
@@ -156,27 +148,10 @@ class EventTick:
         uids = {one.action.uid for one in decided}
         revisions = events.hold_all(connection, uids)
         held = [one for one in decided if revisions.get(one.action.uid) == one.action.revision]
-        self.left |= uids - {one.action.uid for one in held}
+        self.quarantine.left |= uids - {one.action.uid for one in held}
         return held
-
-    def _quarantined(self, action: ActionRef, error: Exception) -> None:
-        with self.engine.begin() as connection:
-            if not (
-                self._holds(connection, [action]) and cursors.hold_action(connection, action.uid)
-            ):
-                self.left.add(action.uid)
-                return
-            quarantine(connection, action.uid, error)
-        self.quarantined += 1
 
 
 def _sent(one: Decided) -> Decided:
     """Return what a decision sends: it is recorded at once, without what is too late."""
     return one._replace(decision=replace(one.decision, missed=(), missed_span=None))
-
-
-def _parted(decided: Sequence[Decided]) -> Iterator[Decided]:
-    """Yield one decision for each occurrence that is due, to find the one that is broken."""
-    for one in decided:
-        for due in one.decision.due:
-            yield one._replace(decision=replace(one.decision, due=(due,)))

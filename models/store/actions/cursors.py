@@ -147,24 +147,13 @@ def advance(connection: sa.Connection, moves: Sequence[dict[str, Any]]) -> None:
     update_all(connection, action_cursor, moves)
 
 
-def reschedule(connection: sa.Connection, limit: int, after: UUID | None) -> UUID | None:
-    """Make up to `limit` actions due after the uid `after`, by uid; return the last, or None.
+def reschedule(connection: sa.Connection) -> None:
+    """Make all actions due that have a next occurrence.
 
     The next tick decides them from their watermarks on, and computes their next occurrences anew.
     """
-    uids = sa.select(action_cursor.c.action_uid).order_by(action_cursor.c.action_uid).limit(limit)
-    if after is not None:
-        uids = uids.where(action_cursor.c.action_uid > after)
-    batch: Sequence[UUID] = connection.execute(uids).scalars().all()
-    if not batch:
-        return None
-    connection.execute(
-        sa.update(action_cursor)
-        .where(action_cursor.c.action_uid.in_(batch))
-        .where(action_cursor.c.next_occurrence_at.is_not(None))
-        .values(next_occurrence_at=action_cursor.c.watermark)
-    )
-    return batch[-1]
+    scheduled = sa.update(action_cursor).where(action_cursor.c.next_occurrence_at.is_not(None))
+    connection.execute(scheduled.values(next_occurrence_at=action_cursor.c.watermark))
 
 
 # Row locks stand in the rows, not in `pg_locks`: the oldest transaction that has locked some.

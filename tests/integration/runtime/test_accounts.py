@@ -62,7 +62,7 @@ def test_the_owner_migrates_and_the_service_ticks_without_any_other_right(
     migrate(owner, built_in_steps())
     adopt_release(service)
     with service.begin() as connection:
-        cursors.reschedule(connection, 1, None)
+        cursors.reschedule(connection)
     report = tick(service, None, Sweeper(LEASE, NO_ALERTS))
 
     assert report.decided == 1

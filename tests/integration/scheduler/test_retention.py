@@ -11,13 +11,10 @@ from models.operation import OperationState
 from models.sql import read_clock
 from models.store import retention
 from models.store.notices.alerting import NO_ALERTS
-from models.tables import actions, operations
-from runtime.config import Settings
+from models.tables import operations
 from runtime.database import reading
-from runtime.sections.processes import RetentionSettings
 from scheduler.changes import Done, change, editing
 from scheduler.changes.validation import ChangeContext
-from scheduler.loop import Daemon
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.factories import (
@@ -121,24 +118,6 @@ def test_one_that_was_stored_before_can_still_be_paused(engine: sa.Engine) -> No
     paused = editing.set_active(engine, action.uid, active=False, author=keeping(9))
 
     assert paused.change is Done.CHANGED
-
-
-def test_a_daemon_that_starts_says_so(
-    engine: sa.Engine, settings: Settings, caplog: pytest.LogCaptureFixture
-) -> None:
-    make_action(engine, name="long", policy={"look_back": "P10D"})
-    make_action(engine, name="gone", policy={"look_back": "P99D"})
-    with engine.begin() as connection:
-        gone = sa.update(actions).where(actions.c.name == "gone")
-        connection.execute(gone.values(deleted_at=actions.c.created_at))
-
-    for days in (10, 9):
-        kept = settings.model_copy(update={"retention": RetentionSettings(operations_days=days)})
-        Daemon(engine, kept, steps=STEPS).prepare()
-
-    told = [one.getMessage() for one in caplog.records if "look_back" in one.getMessage()]
-    assert len(told) == 1
-    assert told[0].startswith("look_back P10D of 'long' is longer than operations are kept;")
 
 
 def test_the_command_line_takes_the_setting(tmp_path: Path) -> None:

@@ -10,8 +10,6 @@ import sqlalchemy as sa
 from models.fingerprint import operation_id
 from models.sql import read_clock
 from models.store import key_values
-from models.store.actions import quarantined
-from models.store.actions.deletion import mark_deleted
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.take import Claim
 from models.tables import action_cursor, actions
@@ -332,24 +330,6 @@ def test_a_clock_that_was_behind_for_a_tick_counts_nothing_twice(engine: sa.Engi
 
     in_spans = sum(count for _, count in spans_of(engine))
     assert in_spans + len(rows_of(engine, action)) == 32
-
-
-@pytest.mark.parametrize("gone", ["deleted", "quarantined"])
-def test_what_a_hand_schedules_of_a_deleted_or_quarantined_action_is_not_due(
-    engine: sa.Engine, gone: str
-) -> None:
-    action = make_action(engine, since=SEVEN - MINUTE)
-    with engine.begin() as connection:
-        if gone == "deleted":
-            mark_deleted(connection, [action.uid], SEVEN - MINUTE)
-        else:
-            quarantined(connection, action.uid, "broken")
-        connection.execute(sa.update(action_cursor).values(next_occurrence_at=SEVEN))
-
-    report = run_tick(engine, SEVEN)
-
-    assert (report.recorded, report.quarantined, rows_of(engine, action)) == (0, 0, [])
-    assert cursor_of(engine, action)["next_occurrence_at"] is None
 
 
 def test_a_manual_run_is_not_overtaken_by_an_earlier_occurrence(engine: sa.Engine) -> None:

@@ -16,12 +16,7 @@ from scheduler import tz_release as releases
 from scheduler.changes import Change, change, deletion, editing
 from scheduler.on_demand import backfill
 from scheduler.on_demand.backfill_range import BackfillRequest, Mode
-from scheduler.tz_release import (
-    ADOPTING,
-    OlderRelease,
-    OtherRelease,
-    adopt_release,
-)
+from scheduler.tz_release import OtherRelease, adopt_release
 from tasks.backfill import process
 from tests.factories import author, make_action, make_document, make_many
 from tests.integration.scheduler.test_tick import MINUTE, SEVEN, run_tick
@@ -48,10 +43,7 @@ def test_the_first_daemon_stores_its_release(engine: sa.Engine) -> None:
         assert key_values.value(connection, TZ_RELEASE) == tz_release()
 
 
-def test_a_newer_release_files_every_action_anew(
-    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(releases, "BATCH", 3)
+def test_a_newer_release_files_every_action_anew(engine: sa.Engine) -> None:
     make_many(engine, 10)
     run_tick(engine, SEVEN)
     set_value(engine, KERNEL, "1")
@@ -77,7 +69,7 @@ def test_an_older_daemon_is_refused(engine: sa.Engine, key: str, value: str) -> 
     adopt_release(engine)
     set_value(engine, key, value)
 
-    with pytest.raises(OlderRelease, match="upgrade it"):
+    with pytest.raises(OtherRelease, match="upgrade this process"):
         adopt_release(engine)
 
 
@@ -115,7 +107,7 @@ def test_what_a_newer_release_scheduled_is_left_to_it(
     run_tick(engine, SEVEN + 4 * MINUTE)
 
     assert {one.decided for one in stepped_back} == {0}
-    assert "this daemon has kernel 1, tz 2026a" in str(stepped_back[0].older_release)
+    assert "this process has kernel 1, tz 2026a" in str(stepped_back[0].older_release)
     assert (before - first, during - first, outcomes(engine) - first) == (60, 60, 240)
 
 
@@ -153,30 +145,6 @@ def test_a_newer_daemon_waits_for_a_decision_by_the_older_release(engine: sa.Eng
                 key_values.hold_value(adopting, TZ_RELEASE)
 
 
-def test_a_killed_adoption_is_completed_by_the_next_daemon(
-    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_many(engine, 3)
-    release(monkeypatch, "2026a")
-    adopt_release(engine)
-    run_tick(engine, SEVEN)
-    release(monkeypatch, "2026b")
-    with monkeypatch.context() as patch:
-        patch.setattr(releases, "_reschedule_all", killed)
-        with pytest.raises(KeyboardInterrupt):
-            adopt_release(engine)
-
-    changed = adopt_release(engine)
-
-    assert (changed, filed(engine)) == (True, 0)
-    with reading(engine) as connection:
-        assert key_values.value(connection, ADOPTING) is None
-
-
-def killed(_engine: sa.Engine) -> None:
-    raise KeyboardInterrupt
-
-
 def start_backfill(engine: sa.Engine, one: Change) -> None:
     with reading(engine) as connection:
         now = read_clock(connection).replace(second=0, microsecond=0)
@@ -201,16 +169,16 @@ DECIDING: dict[str, Act] = {
 
 @pytest.mark.parametrize("act", DECIDING.values(), ids=DECIDING)
 @pytest.mark.parametrize(
-    ("own", "error"), [("2000a", OlderRelease), ("2999z", OtherRelease)], ids=["older", "newer"]
+    ("own", "older"), [("2000a", "this process"), ("2999z", "the daemon")], ids=["older", "newer"]
 )
 def test_what_decides_is_refused_with_another_release_than_the_daemons(
-    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch, act: Act, own: str, error: type[Exception]
+    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch, act: Act, own: str, older: str
 ) -> None:
     one = make_action(engine, name="one")
     adopt_release(engine)
     release(monkeypatch, own)
 
-    with pytest.raises(error, match=rf"this process has kernel 1, tz {own}"):
+    with pytest.raises(OtherRelease, match=f"this process has kernel 1, tz {own}.*upgrade {older}"):
         act(engine, one)
 
 

@@ -86,13 +86,6 @@ def test_cursors_that_are_left_out_or_waited_for(filled: Filled, statements: Sta
     assert_indexed(statements, "action_cursor_due")
 
 
-def test_a_new_release_files_anew_in_batches(filled: Filled, statements: Statements) -> None:
-    with statements.captured(), filled.engine.connect() as connection:
-        cursors.reschedule(connection, 100, filled.due[0])
-
-    assert_indexed(statements)
-
-
 def test_dispatch_reserves_marks_and_releases(filled: Filled, statements: Statements) -> None:
     ids = make(filled, "sent")[1:]
     messages = [Message(id, 1, "execute_scheduled_action_quick", "quick") for id in ids]

@@ -8,7 +8,7 @@ import pytest
 from scheduler.occurrence import (
     get_cron_last_occurrence,
     get_scheduled_action_last_occurrence,
-    last_occurrence,
+    neighbours,
     next_occurrences,
 )
 from tests.factories import make_plan, make_rule
@@ -66,7 +66,7 @@ def test_the_next_five_are_ascending_and_after_now() -> None:
 def test_the_last_occurrence_may_be_the_instant_itself_or_years_ago() -> None:
     plan = make_plan(WEEKLY, make_rule(due_date="2026-11-23T06:01:00Z"), active=False)
 
-    assert last_occurrence(plan, UID, SEVEN) == SEVEN
-    assert last_occurrence(plan, UID, SEVEN + MINUTE) == SEVEN + MINUTE
-    assert last_occurrence(plan, UID, SEVEN - SECOND) == SEVEN - 7 * DAY
-    assert last_occurrence(make_plan(DUE), UID, SEVEN - SECOND) is None
+    assert neighbours(plan, UID, SEVEN + SECOND)[0] == SEVEN
+    assert neighbours(plan, UID, SEVEN + MINUTE + SECOND)[0] == SEVEN + MINUTE
+    assert neighbours(plan, UID, SEVEN)[0] == SEVEN - 7 * DAY
+    assert neighbours(make_plan(DUE), UID, SEVEN)[0] is None
