@@ -94,16 +94,16 @@ def _print_nothing(invocation: "Invocation") -> None:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function that shows progress (done, total): a bar on stderr, on a terminal only."""
+def progress(what: str) -> Iterator[None]:
+    """Show that something goes on: a bar on stderr, on a terminal only."""
     if not is_terminal(sys.stderr) or _term() == "dumb":
-        yield lambda _done, _total: None
+        yield
         return
     from rich.progress import Progress
 
     with Progress(console=_console(sys.stderr), transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        bar.add_task(what, total=None)
+        yield
 
 
 def text_of(view: "Shown", **options: Any) -> Iterable[Line]:

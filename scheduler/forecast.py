@@ -6,7 +6,6 @@ A change records what is foreseen, its plan shows it, and `explain` and previews
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import reduce
-from itertools import pairwise
 from operator import add
 from uuid import UUID
 
@@ -28,10 +27,10 @@ from scheduler.decision import (
 from scheduler.events import Watched, decided_by_events, watched_of
 from scheduler.from_end import counted
 from scheduler.occurrence import next_occurrences
-from scheduler.record import ActionRef, State
+from scheduler.record import State
 
-# Read one after the other, until enough events are found.
-HORIZONS = tuple(timedelta(days=days) for days in (0, 1, 7, 31, 366, 3_660))
+# No event is awaited for longer.
+HORIZON = timedelta(days=3_660)
 MOST_READ = 200
 
 
@@ -69,19 +68,14 @@ def coming(
 ) -> list[Occurrence]:
     """Return up to `count` occurrences after `now`, ascending, active or not.
 
-    `whose` is the small app and the action. Only the first 200 events of each span are read: a
-    filter that keeps few users may show fewer.
+    `whose` is the small app and the action. Only the first 200 events are read: a filter that keeps
+    few users may show fewer.
     """
     if plan.on_event is None:
         plan = closing(connection, counted(connection, (plan, whose[1]), now), whose[0])
         return [Occurrence(at) for at in next_occurrences(plan, whose[1], now, count)]
-    found: list[Occurrence] = []
-    for since, until in pairwise(HORIZONS):
-        if len(found) < count:
-            window = EventWindow(now + since, now + until, late_until=now)
-            due = _known_in(connection, whose, plan, window)
-            found += sorted(due, key=lambda one: (one.at, one.subject or ""))
-    return found[:count]
+    due = _known_in(connection, whose, plan, EventWindow(now, now + HORIZON, late_until=now))
+    return sorted(due, key=lambda one: (one.at, one.subject or ""))[:count]
 
 
 def _known_in(
@@ -101,19 +95,3 @@ def _known_in(
         due = occurrence_of((plan, uid), one, due_after(one.at, rule.lag), window)
         if due is not None:
             yield due
-
-
-def too_late_for(
-    connection: sa.Connection, small_app_id: int, event: str, at: datetime, now: datetime
-) -> list[str]:
-    """Return the names of active actions that miss an event at `at`, reported at `now`."""
-    names = []
-    for row in events.actions_on(connection, small_app_id, event):
-        if not isinstance(row.plan, Plan):
-            continue
-        ref = ActionRef(row.uid, small_app_id, row.name, row.revision)
-        watched = watch(connection, State(ref, row.plan, row.effective_from), now)
-        due_at = due_after(at, watched.rule.lag)
-        if due_at and row.effective_from < due_at <= watched.window.late_until:
-            names.append(row.name)
-    return names

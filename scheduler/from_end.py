@@ -51,24 +51,15 @@ def beginning(ends: Ends, at: datetime) -> Ends:
     return {uid: replace(one, effective_from=at, watermark=at) for uid, one in ends.items()}
 
 
-def counted(
-    connection: sa.Connection,
-    action: tuple[Plan, UUID],
-    now: datetime,
-    begins: datetime | None = None,
-) -> Plan:
+def counted(connection: sa.Connection, action: tuple[Plan, UUID], now: datetime) -> Plan:
     """Return the plan of an action with the occurrence that it counts from ends, if it does.
 
-    `begins` is when a rule comes into force that is not stored yet. While an operation is
-    unfinished, there is none.
+    While an operation is unfinished, there is none.
     """
     plan, uid = action
     if plan.from_end is None:
         return plan
-    ends: Ends = last_ends(connection, [uid], now)
-    if begins is not None:
-        ends = beginning(ends, begins)
-    return ends.get(uid, LastEnd(now, now)).count(plan, uid)[0]
+    return last_ends(connection, [uid], now).get(uid, LastEnd(now, now)).count(plan, uid)[0]
 
 
 class DecisionCache:

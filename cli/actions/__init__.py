@@ -64,8 +64,8 @@ def add(context: typer.Context, files: Files, verbose: Verbose = False) -> None:
 
     documents = documents_in(files)
     details = verbose or len(documents) <= FEW
-    with progress("validating and storing") as watch:
-        made = door(context).ask(changes.add, documents, details=details, watch=watch)
+    with progress("validating and storing"):
+        made = door(context).ask(changes.add, documents, details=details)
     show(context, made, summary=not details)
 
 
@@ -109,8 +109,8 @@ def apply(
         return
     if prune and not yes:
         _agree_to_prune(context, applied(details=True, dry_run=True))
-    with progress("validating and storing") as watch:
-        made = applied(details=verbose, watch=watch)
+    with progress("validating and storing"):
+        made = applied(details=verbose)
     show(context, made)
 
 

@@ -54,8 +54,6 @@ def _sent(one: SentEvent) -> Iterator[str]:
             yield f"{what} already exists; nothing changed"
         case _:
             yield f"{what} of {one.user} is {instant(one.at)} already; nothing changed"
-    for name in one.too_late_for:
-        yield f"  warning: too late for {name}; see its policy.look_back"
 
 
 FORMS = {

@@ -1,16 +1,15 @@
 """Store revisions of new and of locked actions, many per statement."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeAlias
 from uuid import uuid4
 
 import sqlalchemy as sa
 
-from models.errors import NotFound, Outdated, Refused
+from models.errors import NotFound, Refused
 from models.sql import parts_of
-from models.store import actions, tenants
+from models.store import actions
 from models.store.operations.reserve import Message
 from models.store.tenants import ceilings
 from models.store.tenants.ceilings import Ceiling
@@ -40,32 +39,24 @@ def unchanged(row: Stored, revision: Revision, author: ChangeContext) -> Change:
     return Change(row.action_uid, row.name, Done.UNCHANGED, row.revision, plan, model)
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Revisions of new actions, created at an instant, and the next ones of locked actions."""
-
-    new: Sequence[Revision]
-    edits: Sequence[tuple[Stored, Revision]]
-    created_at: datetime | None = None
-
-
 def store(
     connection: sa.Connection,
-    batch: Batch,
+    new: Sequence[Revision],
+    edits: Sequence[tuple[Stored, Revision]],
     author: ChangeContext,
     now: datetime,
-    watch: Callable[[int], None] = lambda _: None,
+    created_at: datetime | None = None,
 ) -> Made:
-    """Store revisions in this order, all of which differ from what is stored.
+    """Store revisions of new actions and next ones of locked actions, in this order.
 
-    Other changes of the small app are kept out.
+    All edits differ from what is stored. Other changes of the small app are kept out. Actions are
+    created `now`, unless `created_at` says otherwise.
     """
-    edits, recorded = batch.edits, Recorded()
+    recorded = Recorded()
     following = [made for _, made in edits]
-    _check_calendars(connection, [*batch.new, *following], author)
-    watched = {one.columns["name"]: one.plan.watched for one in [*batch.new, *following]}
+    watched = {one.columns["name"]: one.plan.watched for one in [*new, *following]}
     check_cycles(connection, author.small_app.id, watched)
-    created = _insert_all(connection, batch, author, now, watch)
+    created = _insert_all(connection, new, author, now, created_at)
     changed, closed = [], []
     for row, revision in edits:
         _check_edit(connection, row, revision, author)
@@ -73,7 +64,6 @@ def store(
         closed.append(one)
         recorded += one.recorded
         changed.append(_changed(one))
-        watch(len(created) + len(changed))
     for some in parts_of(closed, ACTIONS_AT_ONCE):
         # Many per statement: a tick waits for their cursors.
         open_revisions(connection, some, now)
@@ -123,38 +113,23 @@ def check_dependants(connection: sa.Connection, small_app_id: int, name: str, do
         )
 
 
-def _check_calendars(
-    connection: sa.Connection, revisions: Sequence[Revision], author: ChangeContext
-) -> None:
-    """Raise Outdated if a calendar was removed since the documents were validated by it."""
-    named = {name for one in revisions for name in one.plan.calendars}
-    gone = named and named - tenants.calendars_of(connection, author.small_app.id).keys()
-    if gone:
-        raise Outdated(
-            f"the calendar {min(gone)!r} was removed in the meantime; read the small app again"
-        )
-
-
 def _insert_all(
     connection: sa.Connection,
-    batch: Batch,
+    new: Sequence[Revision],
     author: ChangeContext,
     now: datetime,
-    watch: Callable[[int], None],
+    created_at: datetime | None,
 ) -> list[Change]:
     """Store new actions, many per statement."""
-    app_id, new = author.small_app.id, batch.new
+    app_id = author.small_app.id
     if new:
         ceilings.check(connection, app_id, Ceiling.ACTIONS, author.limits, len(new))
     made = [
         Change(uuid4(), one.columns["name"], Done.CREATED, 1, one.plan, one.model) for one in new
     ]
-    done = 0
     for some in parts_of(list(zip(made, new, strict=True)), ACTIONS_AT_ONCE):
         rows = {one.uid: dict(revision.columns) for one, revision in some}
         first = next_of(connection, {one.uid: one.plan for one, _ in some}, now)
-        actions.insert(connection, app_id, rows, first, now, batch.created_at)
+        actions.insert(connection, app_id, rows, first, now, created_at)
         audit_changes(connection, author, "create", {one.uid: one.name for one, _ in some})
-        done += len(some)
-        watch(done)
     return made

@@ -16,15 +16,12 @@ from models.store.actions import cursors
 from models.store.actions.deletion import owned
 from runtime.database import reading
 from scheduler.changes import Change, in_run, keep_out_others
-from scheduler.changes.batch import ACTIONS_AT_ONCE, Batch, Made, is_same, store, unchanged
+from scheduler.changes.batch import ACTIONS_AT_ONCE, Made, is_same, store, unchanged
 from scheduler.changes.deletion import delete_locked
 from scheduler.changes.validation import (
     ChangeContext,
     Drafts,
     Stored,
-    Watch,
-    in_halves,
-    unwatched,
 )
 
 
@@ -32,16 +29,14 @@ def create_all(
     engine: sa.Engine,
     documents: Sequence[object],
     author: ChangeContext,
-    watch: Watch = unwatched,
     *,
     dry_run: bool = False,
 ) -> list[Change]:
-    """Store new actions, all or none; see `apply_all` for `watch`.
+    """Store new actions, all or none.
 
     Raises InvalidDocument with all problems of all documents, or Refused if a name is taken.
     """
-    validated, is_stored = in_halves(watch)
-    drafts = Drafts(documents, author, _clock(engine), validated)
+    drafts = Drafts(documents, author, _clock(engine))
 
     def created(connection: sa.Connection) -> Made:
         for row in _seen(connection, drafts, author).values():
@@ -49,7 +44,7 @@ def create_all(
                 f"an action named {row.name!r} already exists",
                 Hint("use `minutebook action apply` to change it", "open it to change it"),
             )
-        return _stored(connection, author, drafts, {}, is_stored)
+        return _stored(connection, author, drafts, {})
 
     return in_run(engine, created, dry_run=dry_run)
 
@@ -58,29 +53,27 @@ def apply_all(
     engine: sa.Engine,
     documents: Sequence[object],
     author: ChangeContext,
-    watch: Watch = unwatched,
     *,
     dry_run: bool = False,
     prune: str | None = None,
 ) -> list[Change]:
     """Create the actions that documents name, or make the documents their next revisions.
 
-    All or none; an equal document changes nothing. `watch` counts each document twice: when it is
-    validated, and when it is stored. Raises InvalidDocument with all problems of all documents.
+    All or none; an equal document changes nothing. Raises InvalidDocument with all problems of all
+    documents.
 
     With `prune`, an owner, documents without an owner get it, and its actions that no document
     names are deleted. Then it raises Refused for a name of another owner's action.
     """
     given = documents if prune is None else [_owned(one, prune) for one in documents]
-    validated, is_stored = in_halves(watch)
-    drafts = Drafts(given, author, _clock(engine), validated, may_exist=True)
+    drafts = Drafts(given, author, _clock(engine), may_exist=True)
 
     def applied(connection: sa.Connection) -> Made:
         seen = _seen(connection, drafts, author)
         if prune is not None:
             _refuse_others(seen, documents, prune)
         drafts.settle(seen)
-        made, messages = _stored(connection, author, drafts, seen, is_stored)
+        made, messages = _stored(connection, author, drafts, seen)
         if prune is None:
             return made, messages
         named = {one.name for one in made}
@@ -129,7 +122,6 @@ def _stored(
     author: ChangeContext,
     drafts: Drafts,
     seen: Mapping[int, Stored],
-    watch: Watch,
 ) -> Made:
     """Store the drafts whose actions, as they are seen, are not the same; none is locked yet.
 
@@ -140,20 +132,19 @@ def _stored(
     changes = {number: unchanged(seen[number], revisions[number], author) for number in same}
     edits = _locked(connection, {number: seen[number] for number in seen.keys() - changes.keys()})
     new = [number for number in range(len(revisions)) if number not in seen]
-    total = len(revisions)
-    if same:
-        watch(len(same), total)
     # Locked before the clock is read: a tick that decides later minutes has to wait.
     now = read_clock(connection)
     drafts.check_due_dates({**dict.fromkeys(new), **edits}, now)
-    batch = Batch(
+    made, messages = store(
+        connection,
         [revisions[number] for number in new],
         [(row, revisions[number]) for number, row in edits.items()],
+        author,
+        now,
         drafts.created_at,
     )
-    made, messages = store(connection, batch, author, now, lambda n: watch(len(same) + n, total))
     changes |= zip([*new, *edits], made, strict=True)
-    return [changes[number] for number in range(total)], messages
+    return [changes[number] for number in range(len(revisions))], messages
 
 
 def _locked(connection: sa.Connection, seen: Mapping[int, Stored]) -> dict[int, Stored]:

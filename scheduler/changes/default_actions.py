@@ -6,7 +6,6 @@ deleted small app that is created again gets a new one.
 
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
 import sqlalchemy as sa
 
@@ -14,10 +13,12 @@ from minutebook.steps import SmallApp, Steps
 from models.action.document import ParseContext
 from models.errors import InvalidAction
 from models.sql import read_clock
-from models.store import actions, audit, schema, tenants
+from models.store import actions, schema, tenants
 from models.tenant.settings import GIVEN_OWNER
 from runtime.logs.events import EventLog
-from scheduler.changes.revisions import next_of, revision_of
+from scheduler.changes.batch import store
+from scheduler.changes.revisions import revision_of
+from scheduler.changes.validation import ChangeContext
 from scheduler.tz_release import be_first
 
 logger = EventLog("minutebook.upkeep")
@@ -82,10 +83,6 @@ def give_maintenance(connection: sa.Connection, app: SmallApp, steps: Steps) -> 
         return False
     if actions.uid_named(connection, app.id, NAME) is not None:
         return False
-    uid = uuid4()
     be_first(connection)
-    first = next_of(connection, {uid: revision.plan}, now)
-    actions.insert(connection, app.id, {uid: dict(revision.columns)}, first, now)
-    made = {str(uid): {"name": NAME}}
-    audit.write(connection, small_app_id=app.id, actor=OWNER, verb="action.create", objects=made)
+    store(connection, [revision], [], ChangeContext(OWNER, app, steps), now)
     return True

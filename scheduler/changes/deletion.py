@@ -4,7 +4,7 @@ Many are deleted in batches: short transactions do not delay ticks, and a repeat
 after a kill.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -52,6 +52,8 @@ def delete_locked(
 
     Other changes of the small app are kept out.
     """
+    if not uids:
+        return []
     # Before the actions: a backfill worker locks its backfill first, then the action.
     backfills.cancel_active(connection, uids, GONE)
     rows = [row for row in cursors.lock_all(connection, uids) if row.deleted_at is None]
@@ -80,7 +82,17 @@ def delete_locked(
 
 def delete_all(engine: sa.Engine, author: ChangeContext, owner: str | None = None) -> list[Change]:
     """Delete all actions of the author's small app or of one owner, also new ones."""
-    return _delete_while(engine, author, owner, lambda *_: None)
+    deleted: list[Change] = []
+
+    def some(connection: sa.Connection) -> tuple[list[Change], tuple[()]]:
+        keep_out_others(connection, author.small_app.id)
+        uids = list(deletion.owned(connection, author.small_app.id, owner, AT_ONCE))
+        return delete_locked(connection, uids, author), ()
+
+    while done := in_run(engine, some):
+        give_way(engine)
+        deleted += done
+    return deleted
 
 
 def delete_app(engine: sa.Engine, author: ChangeContext) -> list[Change]:
@@ -88,9 +100,13 @@ def delete_app(engine: sa.Engine, author: ChangeContext) -> list[Change]:
 
     The app is deleted last: after a kill it still exists, with fewer actions.
     """
-    app = author.small_app
+    app, before = author.small_app, delete_all(engine, author)
 
-    def close(connection: sa.Connection, deleted: Sequence[Change]) -> None:
+    def close(connection: sa.Connection) -> tuple[list[Change], tuple[()]]:
+        keep_out_others(connection, app.id)
+        # Those that came in between.
+        late = list(deletion.owned(connection, app.id, None))
+        deleted = [*before, *delete_locked(connection, late, author)]
         tenants.mark_deleted(connection, app.id)
         details = {"actions": len(deleted), "cancelled": cancelled_by(deleted)}
         audit.write(
@@ -100,30 +116,9 @@ def delete_app(engine: sa.Engine, author: ChangeContext) -> list[Change]:
             verb="app.delete",
             objects={app.name: details},
         )
+        return deleted, ()
 
-    return _delete_while(engine, author, None, close)
-
-
-def _delete_while(
-    engine: sa.Engine,
-    author: ChangeContext,
-    owner: str | None,
-    close: Callable[[sa.Connection, Sequence[Change]], None],
-) -> list[Change]:
-    """Delete actions, some at a time, until there are none; `close` is called in that instant."""
-    deleted: list[Change] = []
-
-    def some(connection: sa.Connection) -> tuple[list[Change], tuple[()]]:
-        keep_out_others(connection, author.small_app.id)
-        uids = list(deletion.owned(connection, author.small_app.id, owner, AT_ONCE))
-        if not uids:
-            close(connection, deleted)
-        return delete_locked(connection, uids, author) if uids else [], ()
-
-    while done := in_run(engine, some):
-        give_way(engine)
-        deleted += done
-    return deleted
+    return in_run(engine, close)
 
 
 def cancelled_by(deleted: Sequence[Change]) -> int:

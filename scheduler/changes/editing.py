@@ -9,20 +9,18 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.action.plan import UnreadablePlan, UnreadablePlanError
+from models.action.plan import Plan, UnreadablePlan
 from models.errors import InvalidAction, NotFound, Problem
 from models.sql import read_clock
-from models.store import actions
 from models.store.actions import cursors
 from models.store.operations.reserve import Message
 from models.stored import document_in
 from models.values import composed, parse_name
 from runtime.database import reading
-from scheduler.changes import Change, Done, audit_changes, in_run, keep_out_others
-from scheduler.changes.batch import Batch, is_same, store, unchanged
+from scheduler.changes import Change, in_run, keep_out_others
+from scheduler.changes.batch import is_same, store, unchanged
 from scheduler.changes.revisions import Revision, restated
 from scheduler.changes.validation import ChangeContext, Drafts, Stored, check_revision
-from scheduler.quarantine import quarantine
 
 
 def replace_document(
@@ -56,9 +54,7 @@ def rename(engine: sa.Engine, uid: UUID, name: str, author: ChangeContext) -> Ch
 
     def renamed(connection: sa.Connection) -> tuple[Change, Sequence[Message]]:
         row = _locked(connection, uid, author)
-        if (broken := _broken(row)) is not None:
-            raise InvalidAction([Problem("when", None, f"{broken}; apply its document again")])
-        revision = restated(row, row.plan, author.name, author.steps, name=new)
+        revision = restated(row, _readable(row), author.name, author.steps, name=new)
         return _edit(connection, row, revision, author)
 
     return in_run(engine, renamed)
@@ -67,23 +63,20 @@ def rename(engine: sa.Engine, uid: UUID, name: str, author: ChangeContext) -> Ch
 def set_active(engine: sa.Engine, uid: UUID, *, active: bool, author: ChangeContext) -> Change:
     """Pause or resume an action by a new revision.
 
-    One whose document makes no revision can only be paused. Celery rules are no matter: they were
-    checked when it was saved, and are checked again when it is sent.
+    Raises InvalidAction, to pause only if the stored document cannot be read. Celery rules are no
+    matter: they were checked when it was saved, and are checked again when it is sent.
     """
     by = replace(author, celery=None)
 
     def switched(connection: sa.Connection) -> tuple[Change, Sequence[Message]]:
         row = _locked(connection, uid, author)
-        broken = _broken(row)
-        if row.active == active and row.quarantined is None and broken is None:
-            return unchanged(row, Revision(None, row.plan, {}), author), ()
+        if row.active == active and row.quarantined is None:
+            return unchanged(row, Revision(None, _readable(row), {}), author), ()
         if active:
             document, now = document_in(row.document) | {"active": True}, read_clock(connection)
             drafts = Drafts([document], by, now, may_exist=True)
             return _edit(connection, row, _settled(connection, drafts, row), author)
-        if broken is not None:
-            return _pause_broken(connection, row, broken, author), ()
-        plan = replace(row.plan, active=False)
+        plan = replace(_readable(row), active=False)
         revision = restated(row, plan, author.name, author.steps, active=False)
         return _edit(connection, row, revision, author)
 
@@ -114,24 +107,18 @@ def _edit(
     """Make a revision the next one of a locked action, unless it is the same."""
     if is_same(row, revision):
         return unchanged(row, revision, author), ()
-    batch = Batch([], [(row, revision)])
-    (changed,), messages = store(connection, batch, author, read_clock(connection))
+    now = read_clock(connection)
+    (changed,), messages = store(connection, [], [(row, revision)], author, now)
     return changed, messages
 
 
-def _broken(row: Stored) -> str | None:
-    """Return why an action makes no revision without being validated, None if it does."""
-    if isinstance(row.plan, UnreadablePlan):
-        return row.plan.text
-    return None if document_in(row.document) else "the stored document cannot be read"
+def _readable(row: Stored) -> Plan:
+    """Return the plan of an action that makes a revision without being validated.
 
-
-def _pause_broken(
-    connection: sa.Connection, row: Stored, why: str, author: ChangeContext
-) -> Change:
-    """Pause and quarantine an action whose document makes no revision."""
-    if row.quarantined is None:
-        quarantine(connection, row.action_uid, UnreadablePlanError(why))
-    actions.switch_off(connection, row.action_uid)
-    audit_changes(connection, author, "change", {row.action_uid: row.name})
-    return Change(row.action_uid, row.name, Done.CHANGED, row.revision, before=row)
+    Raises InvalidAction for another one: its document can be applied again, or it is deleted.
+    """
+    if document_in(row.document) and not isinstance(row.plan, UnreadablePlan):
+        plan: Plan = row.plan
+        return plan
+    why = getattr(row.plan, "text", "the stored document cannot be read")
+    raise InvalidAction([Problem("when", None, f"{why}; apply its document again")])

@@ -47,24 +47,14 @@ def revision_of(document: object, context: ParseContext, author: str) -> Revisio
     if context.is_paused and isinstance(document, dict):
         document = {"active": False, **document}
     model = parse_action(document, context)
-    stored = stored_document(model)
     plan = plan_of(model)
-    return Revision(
-        model,
-        plan,
-        {
-            "name": model.name,
-            "owner": model.owner,
-            "active": plan.active,
-            "document": json.dumps(stored, ensure_ascii=False),
-            "document_hash": document_hash(stored, context.steps),
-            "plan": plan.to_json(),
-            "event": plan.on_event.event if plan.on_event else None,
-            "look_back_s": plan.longest_look_back_s,
-            "job_id": None if plan.job is None else id_of(plan.job.url),
-            "author": author,
-        },
-    )
+    columns = {
+        **_columns(stored_document(model), plan, author, context.steps),
+        "owner": model.owner,
+        "look_back_s": plan.longest_look_back_s,
+        "job_id": None if plan.job is None else id_of(plan.job.url),
+    }
+    return Revision(model, plan, columns)
 
 
 def restated(row: sa.Row[Any], plan: Plan, author: str, steps: Steps, **keys: Any) -> Revision:
@@ -73,7 +63,11 @@ def restated(row: sa.Row[Any], plan: Plan, author: str, steps: Steps, **keys: An
     It is not validated: what the author may not write any more can be renamed and switched off.
     """
     document = {**document_in(row.document), **keys}
-    columns = {
+    return Revision(None, plan, _columns(document, plan, author, steps))
+
+
+def _columns(document: dict[str, Any], plan: Plan, author: str, steps: Steps) -> dict[str, Any]:
+    return {
         "name": document["name"],
         "active": plan.active,
         "document": json.dumps(document, ensure_ascii=False),
@@ -82,7 +76,6 @@ def restated(row: sa.Row[Any], plan: Plan, author: str, steps: Steps, **keys: An
         "event": plan.on_event.event if plan.on_event else None,
         "author": author,
     }
-    return Revision(None, plan, columns)
 
 
 def action_ref(row: sa.Row[Any]) -> ActionRef:

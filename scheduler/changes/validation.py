@@ -23,8 +23,6 @@ from scheduler.changes.revisions import Revision, revision_of
 
 # A cursor with its action, as `models.store.actions.cursors` returns it.
 Stored = sa.Row[Any]
-# Called with how much is done of how much in total.
-Watch = Callable[[int, int], None]
 # How many revisions are kept for documents like theirs; more would only take memory.
 MOST_KEPT = 1_000
 # Rules that begin with their action, unless they say where.
@@ -64,18 +62,6 @@ def check_revision(row: Stored, author: ChangeContext) -> None:
         )
 
 
-def unwatched(_done: int, _total: int) -> None:
-    """Watch nothing."""
-
-
-def in_halves(watch: Watch) -> tuple[Watch, Watch]:
-    """Return what watches the first of two equal parts of a work, and the second."""
-    return (
-        lambda done, total: watch(done, 2 * total),
-        lambda done, total: watch(total + done, 2 * total),
-    )
-
-
 class Drafts:
     """The documents of one change as revisions: at first as if each were a new action.
 
@@ -88,7 +74,6 @@ class Drafts:
         documents: Sequence[object],
         author: ChangeContext,
         created_at: datetime,
-        watch: Watch = unwatched,
         *,
         may_exist: bool = False,
     ) -> None:
@@ -114,7 +99,6 @@ class Drafts:
 
         def checked(number: int) -> Revision:
             revision = self._revision_of(documents[number], context)
-            watch(number + 1, len(documents))
             name = revision.columns["name"]
             first = places.setdefault(name, number)
             if first != number:

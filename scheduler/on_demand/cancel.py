@@ -1,6 +1,7 @@
 """Cancel an operation on request."""
 
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -13,9 +14,6 @@ from models.store.operations import put_back, refusals
 from models.store.operations.end import EndResult
 from models.store.scope import Scope
 from runtime.db_retry import in_transaction
-
-# The operation may start, or return to pending, between two tries.
-MOST_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +30,18 @@ def cancel(engine: sa.Engine, operation_id: UUID, scope: Scope, actor: str) -> C
     Its worker interrupts it at the next heartbeat and ends its process after the grace. Raises
     NotFound, or Refused if it has ended or was asked before.
     """
-    for _ in range(MOST_TRIES):
-        found = in_transaction(engine, lambda c: cancel_within(c, operation_id, scope, actor))
-        if found is not None:
-            cancelled, ended = found
-            send_ended(engine, ended)
-            return cancelled
-    raise Refused(f"operation {operation_id} keeps changing its state; try again")
+    within = partial(cancel_within, id=operation_id, scope=scope, actor=actor)
+    cancelled, ended = in_transaction(engine, within)
+    send_ended(engine, ended)
+    return cancelled
 
 
 def cancel_within(
     connection: sa.Connection, id: UUID, scope: Scope, actor: str
-) -> tuple[Cancelled, EndResult | None] | None:
+) -> tuple[Cancelled, EndResult | None]:
     """Cancel an operation as `cancel` does, in a transaction of the caller's.
 
-    Return it, with its end if it had not started; None if it moved meanwhile.
+    Return it, with its end if it had not started.
     """
     row = operations.get(connection, id, scope)
     reason = f"cancelled by {actor}"
@@ -63,7 +58,7 @@ def cancel_within(
             raise Refused(f"operation {id} is being sent; try again in a minute")
         if now["cancel_requested_at"] is not None:
             raise Refused(f"operation {id} was already asked to end: {now['reason']}")
-        return None
+        raise Refused(f"operation {id} changed its state meanwhile; try again")
     audit.write(
         connection,
         small_app_id=row["small_app_id"],

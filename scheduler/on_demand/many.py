@@ -117,7 +117,4 @@ def _change(
     """Return the message of an operation that runs again, or the end of one that was cancelled."""
     if request.verb is ManyVerb.RETRY:
         return retry_within(connection, id, request.scope, request.actor)[1]
-    cancelled = cancel_within(connection, id, request.scope, request.actor)
-    if cancelled is None:
-        raise Refused(MOVED)
-    return cancelled[1]
+    return cancel_within(connection, id, request.scope, request.actor)[1]

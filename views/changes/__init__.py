@@ -19,7 +19,7 @@ from runtime.database import reading
 from scheduler import changes
 from scheduler.changes import change, editing
 from scheduler.changes.cycles import check_cycles
-from scheduler.changes.validation import ChangeContext, Drafts, Watch, unwatched
+from scheduler.changes.validation import ChangeContext, Drafts
 from views.changes.result import Change, Changes, shown
 from views.finding import app_of, find
 from views.installation import Installation
@@ -115,7 +115,6 @@ def add(
     *,
     details: Details = False,
     dry_run: DryRun = False,
-    watch: Watch = unwatched,
 ) -> Changes:
     """Create actions, all or none; 409 if a name is taken.
 
@@ -124,7 +123,7 @@ def add(
     """
     installation.publish()
     engine, author = installation.engine, installation.author
-    made = change.create_all(engine, documents, author, watch, dry_run=dry_run)
+    made = change.create_all(engine, documents, author, dry_run=dry_run)
     return Changes(shown(installation, made, details=details, dry_run=dry_run))
 
 
@@ -136,7 +135,6 @@ def apply(
     details: Details = False,
     prune: Prune = None,
     dry_run: DryRun = False,
-    watch: Watch = unwatched,
 ) -> Changes:
     """Create or change actions to their documents, all or none.
 
@@ -145,7 +143,7 @@ def apply(
     """
     installation.publish()
     engine, author = installation.engine, installation.author
-    made = change.apply_all(engine, documents, author, watch, dry_run=dry_run, prune=prune)
+    made = change.apply_all(engine, documents, author, dry_run=dry_run, prune=prune)
     return Changes(shown(installation, made, details=details, dry_run=dry_run))
 
 

@@ -13,7 +13,6 @@ from models.events import ACTIVATED, CREATED, EVENTS, LAST_SEEN, event_id, event
 from models.sql import read_clock
 from models.store.people import events, users
 from models.values import parse_instant
-from scheduler.forecast import too_late_for
 from views.finding import unknown_user
 from views.installation import Installation
 from views.verbs import OPERATE, Verb
@@ -41,7 +40,6 @@ class SentEvent(View):
     id: str | None = Field(description="Its own id; null for an event of a user's own instant.")
     at: Instant = Field(description="When it happened; for `overtaken`, the later one.")
     change: str = Field(description="`sent`, `known` (sent before) or `overtaken`.")
-    too_late_for: tuple[str, ...] = Field(description="Actions whose look-back it precedes.")
 
 
 @Verb(
@@ -68,9 +66,7 @@ def send(
             values = _move(connection, app.id, name, user, happened_at)
         else:
             values = _add(connection, app.id, name, (given or str(uuid4()), user), happened_at)
-        is_new = values["change"] == "sent"
-        late = too_late_for(connection, app.id, name, happened_at, now) if is_new else []
-    return SentEvent(event=name, user=user, **values, too_late_for=tuple(late))
+    return SentEvent(event=name, user=user, **values)
 
 
 def _check(name: str, id: str | None) -> None:

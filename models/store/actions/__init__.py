@@ -129,13 +129,6 @@ def quarantined(connection: sa.Connection, uid: UUID, reason: str) -> None:
     )
 
 
-def switch_off(connection: sa.Connection, uid: UUID) -> None:
-    """Pause a quarantined action: its waiting operations are skipped, and no tick decides it."""
-    connection.execute(sa.update(actions).where(actions.c.uid == uid).values(active=False))
-    cursor = sa.update(action_cursor).where(action_cursor.c.action_uid == uid)
-    connection.execute(cursor.values(next_occurrence_at=None))
-
-
 def find(
     connection: sa.Connection,
     small_app_id: int,

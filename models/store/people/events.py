@@ -144,13 +144,6 @@ def hold_all(connection: sa.Connection, uids: Collection[UUID]) -> dict[UUID, in
     return {row.uid: row.revision for row in connection.execute(unchanged)}
 
 
-def actions_on(connection: sa.Connection, small_app_id: int, event: str) -> Sequence[Any]:
-    """Return the active actions of a small app on one event."""
-    return event_actions(
-        connection, actions.c.small_app_id == small_app_id, actions.c.event == event
-    )
-
-
 _ended = actions.alias("ended")
 
 

@@ -1,13 +1,11 @@
 """Users and events as they are told on the command line."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from models.tables import action_cursor
 from models.tables import users as users_table
 from runtime.config import load_settings
 from runtime.database import make_engine
@@ -223,63 +221,3 @@ def test_the_instant_that_an_import_wrote_in_silence_still_raises_its_event(
     assert first.out.startswith("sent instance.user.last_seen of ann@example.com")
     assert not is_silent
     assert again.out.endswith("already; nothing changed\n")
-
-
-def test_an_event_that_comes_too_late_is_told(
-    call: Call, ann: str, write: Any, tmp_path: Path
-) -> None:
-    call("action", "add", write(make_document(name="thanks", when={"on": "order.paid"})))
-    call("action", "add", write(make_document(name="later", when={"on": "order.sent"})))
-    send = ("event", "send", "order.paid", "--user", ann, "--at", "2026-01-02T00:00:00Z")
-
-    # It happened before the action was there: that it runs nothing surprises nobody.
-    before = call(*send)
-    begin_at(tmp_path, datetime(2026, 1, 1, tzinfo=UTC))
-    late = call(*send)
-
-    assert "too late" not in before.out
-    assert "warning: too late for thanks" in late.out
-    assert "later" not in late.out
-
-
-def begin_at(tmp_path: Path, at: datetime) -> None:
-    """Let all actions have been there since `at`."""
-    engine = make_engine(load_settings(tmp_path / "home", {}))
-    with engine.begin() as connection:
-        connection.execute(sa.update(action_cursor).values(effective_from=at))
-    engine.dispose()
-
-
-def test_an_action_says_in_words_when_and_for_whom_it_is_due_next(
-    call: Call, ann: str, write: Any
-) -> None:
-    document = write(make_document(name="miss you", when=AFTER_SEEN))
-    words = "7 days 30 seconds after instance.user.last_seen"
-    nobody = call("action", "check", document)
-    call("action", "add", document)
-    call("event", "send", "instance.user.last_seen", "--user", ann)
-
-    shown = call("action", "show", "miss you")
-    (due,) = call("action", "next", "miss you", "--json").json
-
-    assert words in nobody.out
-    assert "no user is due yet" in nobody.out
-    assert words in shown.out
-    assert ann in shown.out
-    assert due["subject"] == ann
-    assert (
-        "on order.paid"
-        in call("action", "check", write(make_document(when={"on": "order.paid"}))).out
-    )
-
-
-def test_an_action_on_events_is_run_about_a_user(call: Call, ann: str, write: Any) -> None:
-    call("action", "add", write(make_document(name="miss you", when=AFTER_SEEN)))
-
-    refused = call("action", "run", "miss you")
-    dry = call("action", "run", "miss you", "--dry-run")
-    about_ann = call("action", "run", "miss you", "--dry-run", "--user", ann)
-
-    assert (refused.code, "--user" in refused.err) == (2, True)
-    assert "reaches the user whom --user names" in dry.out
-    assert f"reaches {ann} <{ann}>" in about_ann.out

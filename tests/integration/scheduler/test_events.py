@@ -36,7 +36,6 @@ from scheduler.changes.editing import set_active
 from scheduler.events import Watched
 from scheduler.events.tick import EventTick
 from scheduler.explain import explain
-from scheduler.forecast import too_late_for
 from scheduler.sweep import Sweeper
 from scheduler.tick import Tick, TickReport, look, tick
 from tests.factories import (
@@ -630,25 +629,3 @@ def test_what_was_missed_can_be_asked_for(engine: sa.Engine) -> None:
     assert (one.verdict, one.operations[0]["subject"]) == ("missed", "00")
     assert (spanned.verdict, "one of 10 occurrences" in spanned.text) == ("missed", True)
     assert (nobody.verdict, "no user was due then" in nobody.text) == ("not_an_occurrence", True)
-
-
-def test_an_event_is_called_too_late_if_and_only_if_the_next_tick_does_not_send_it(
-    engine: sa.Engine,
-) -> None:
-    """The last tick decided less than a minute ago: the look-back begins there, not now."""
-    action = make_action(engine, when={"on": "order"}, since=NOW - DAY)
-    decided_until(engine, NOW)
-    make_user(engine, "ann")
-    begin, late = NOW - 5 * MINUTE, []
-    with engine.begin() as connection:
-        for s in (-1, 0, 1, 30, 50):
-            at = begin + timedelta(seconds=s)
-            if too_late_for(connection, DEFAULT_APP.id, "order", at, NOW + timedelta(seconds=50)):
-                late.append(s)
-    for s in (-1, 0, 1, 30, 50):
-        make_event(engine, "order", str(s), "ann", begin + timedelta(seconds=s))
-
-    run_tick(engine, NOW + MINUTE)
-
-    sent = [(row["occurrence_at"] - begin).total_seconds() for row in rows_of(engine, action)]
-    assert (late, sorted(sent)) == ([-1, 0], [1, 30, 50])

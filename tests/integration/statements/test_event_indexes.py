@@ -185,7 +185,6 @@ def test_telling_previewing_and_pruning(crowd: Filled) -> None:
 
     with statements.captured(), crowd.engine.begin() as connection:
         due = coming(connection, (DEFAULT_APP.id, action.uid), plan, crowd.now, 5)
-        store.actions_on(connection, DEFAULT_APP.id, "order")
         store.add(connection, DEFAULT_APP.id, "order", "0", "u0", crowd.now)
         users.move(connection, DEFAULT_APP.id, "u0", "last_seen_at", crowd.now)
         retention.prune_events(connection, DEFAULT_APP.id, timedelta(days=900), 100)

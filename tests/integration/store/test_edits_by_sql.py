@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from models.store.actions import quarantined, switch_off
 from models.tables import actions
 from runtime.database import reading
 from scheduler.changes import Change, change, deletion, editing
@@ -55,18 +54,6 @@ def test_what_decides_nothing_is_written(engine: sa.Engine, action: Change) -> N
     write(engine, "UPDATE actions SET owner = 'ann', document = document, active = active")
 
     assert row(engine, action).owner == "ann"
-
-
-def test_a_quarantined_action_is_switched_off_without_a_revision(
-    engine: sa.Engine, action: Change
-) -> None:
-    with engine.begin() as connection:
-        quarantined(connection, action.uid, "broken")
-        switch_off(connection, action.uid)
-
-    with pytest.raises(sa.exc.IntegrityError, match="action apply"):
-        write(engine, "UPDATE actions SET active = NOT active, quarantined = NULL")
-    assert (row(engine, action).revision, row(engine, action).active) == (1, False)
 
 
 def test_every_change_by_our_own_code_is_a_revision(engine: sa.Engine, action: Change) -> None:

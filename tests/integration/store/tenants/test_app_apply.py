@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from models.errors import InvalidDocument, Outdated
+from models.errors import InvalidDocument
 from models.store import tenants
 from models.store.people import users
 from models.store.tenants import app_apply
@@ -15,7 +15,7 @@ from models.tenant.document import parse_small_app
 from models.trust import RESTRICTED, TRUSTED
 from runtime.clock import wait_for
 from scheduler.changes.change import create_all
-from tests.factories import author, make_app, make_document, spoil, waits_for_lock
+from tests.factories import author, make_document, spoil, waits_for_lock
 
 PEOPLE: dict[str, Any] = {
     "users": [{"id": "ann@example.com"}, {"id": "bob@example.com", "groups": ["staff"]}],
@@ -115,15 +115,6 @@ def test_a_calendar_is_removed_beside_an_action_that_cannot_be_read(engine: sa.E
         spoil(connection, actions.c.uid == changed.uid, plan=broken)
 
     assert applied(engine, {"name": "shop"}) == [("changed", ('calendar "closed" removed',))]
-
-
-def test_an_action_is_not_stored_with_a_calendar_removed_meanwhile(engine: sa.Engine) -> None:
-    app = make_app(engine, "shop", calendars=CLOSED)
-    as_read = author(app=app, calendars=CLOSED)
-    applied(engine, {"name": "shop"})
-
-    with pytest.raises(Outdated, match="the calendar 'closed' was removed"):
-        create_all(engine, [LEAVES_OUT], as_read)
 
 
 def test_of_two_at_once_the_second_sees_what_the_first_left(engine: sa.Engine) -> None:
