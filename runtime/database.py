@@ -152,6 +152,20 @@ def glancing(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 @contextmanager
+def each_committed(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """Yield a connection each of whose statements stands for itself: it may write in one of them.
+
+    PostgreSQL gets one round trip per statement, as with `glancing`; SQLite one transaction.
+    """
+    is_postgresql = engine.dialect.name == "postgresql"
+    with glancing(engine) if is_postgresql else engine.begin() as connection:
+        yield connection
+        if is_postgresql and connection.in_transaction():
+            # By a pooler.
+            connection.commit()
+
+
+@contextmanager
 def one_snapshot(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Yield a connection whose statements all see the same instant of the database.
 

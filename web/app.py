@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import anyio.to_thread
 from fastapi import APIRouter, FastAPI
 from fastapi.middleware.cors import CORSMiddleware
+from starlette.types import Receive, Scope, Send
 
 from runtime.clock import monotonic
 from runtime.config import Settings
@@ -24,6 +25,7 @@ from web.downloads import Places
 from web.guards import BoundedBodies
 from web.handout import Handout
 from web.kept import Kept
+from web.plain import answers
 from web.problems import as_json, install
 from web.routing import THREADS
 from web.schema import openapi_of
@@ -34,6 +36,8 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
+# They stand among the endpoints as well, for OpenAPI.
+PLAIN = (*followers.routes, *jobs.routes)
 ROUTERS = (
     app_endpoints.router,
     people.router,
@@ -48,10 +52,19 @@ ROUTERS = (
 )
 
 
+class _App(FastAPI):
+    """Answers what many workers call often in front of all that FastAPI does with a request."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_http = scope["type"] == "http"
+        if not (is_http and await answers(self, PLAIN, scope, receive, send)):
+            await super().__call__(scope, receive, send)
+
+
 def make_app(opened: Installation) -> FastAPI:
     """Return the application of an installation."""
     settings = opened.settings
-    app = FastAPI(
+    app = _App(
         title="Minutebook",
         version="1",
         docs_url=None,
@@ -66,18 +79,16 @@ def make_app(opened: Installation) -> FastAPI:
     app.state.overviews, app.state.vitals = Kept(overview_of), Kept(vitals_of)
     app.state.pauses = Kept(list_pauses)
     app.state.downloads = Places(settings.web.download_s)
-    app.state.registry, durations = metrics.registry_of(opened, monotonic())
+    app.state.registry, app.state.durations = metrics.registry_of(opened, monotonic())
     app.openapi = lambda: openapi_of(app)  # type: ignore[method-assign]
     install(app, lambda _, error: as_json(error))
     routers = (*api_routers(), *(router for mount in added("mounts") for router in mount(app)))
     app.state.endpoints = [route for router in routers for route in router.routes]
-    # First what many workers call often; it stands among the endpoints once more, for OpenAPI.
-    app.router.routes.extend((*followers.routes, *jobs.routes))
     # As they are: FastAPI matches each request twice against a router that it includes.
     app.router.routes.extend(app.state.endpoints)
     app.add_middleware(BoundedBodies, most_mb=settings.web.max_body_mb)
     _allow_origins(app, settings)
-    app.add_middleware(metrics.Timed, durations=durations)
+    app.add_middleware(metrics.Timed, durations=app.state.durations)
     return app
 
 

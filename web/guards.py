@@ -10,10 +10,9 @@ from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from web.problems import BodyTooLarge, BodyTooSlow
+from web.problems import ARRIVES_WITHIN_S, LATE, BodyTooLarge, BodyTooSlow
 
 MIB = 2**20
-ARRIVES_WITHIN_S = 30.0
 FROM_PROXY = "minutebook.from_proxy"
 
 
@@ -40,8 +39,7 @@ class BoundedBodies:
                 async with asyncio.timeout_at(end):
                     message = await receive()
             except TimeoutError:
-                text = f"the body did not arrive within {ARRIVES_WITHIN_S:g} s"
-                raise BodyTooSlow(text) from None
+                raise BodyTooSlow(LATE) from None
             left -= len(message.get("body", b""))
             if left < 0:
                 raise BodyTooLarge(

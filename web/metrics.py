@@ -78,6 +78,11 @@ class Gauges(Collector):
         return [up, quick, self._slow.of(self._opened, SLOW_S)]
 
 
+def note_answer(durations: Histogram, method: str, route: str, status: int, began: float) -> None:
+    """Note how long an answer took that began at `began`."""
+    durations.labels(method, route, f"{status // 100}xx").observe(monotonic() - began)
+
+
 class Timed:
     """Middleware that measures each request up to the beginning of its answer, by its route."""
 
@@ -95,8 +100,7 @@ class Timed:
         def note(status: int) -> None:
             route = getattr(scope.get("route"), "path", NO_ROUTE)
             method = scope["method"] if scope["method"] in METHODS else metrics.OTHER
-            labels = (method, route, f"{status // 100}xx")
-            self._durations.labels(*labels).observe(monotonic() - began)
+            note_answer(self._durations, method, route, status, began)
 
         async def send_timed(message: Message) -> None:
             nonlocal is_answered

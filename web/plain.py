@@ -1,27 +1,30 @@
 """Endpoints that many workers call often: plain routes, with one thread for each request.
 
-FastAPI describes them in OpenAPI, and serves none of them.
+FastAPI describes them in OpenAPI, and serves none of them: they stand in front of it.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from inspect import Parameter, Signature, getdoc, signature
 from typing import Annotated, Any, get_type_hints
 
-import anyio.to_thread
-from fastapi import APIRouter
+from fastapi import APIRouter, FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
+from starlette.types import Receive, Scope, Send
 
 from models.roles import Permission
 from models.store.tokens import Bearer
+from runtime.clock import monotonic
 from views.installation import Installation
 from views.view import View
 from web.access import by_id, opened_for, worker_of
 from web.bodies import reads_model, value_of
-from web.problems import BodyTooLarge, Stopping
-from web.routing import worker_threads
+from web.metrics import note_answer
+from web.problems import ARRIVES_WITHIN_S, LATE, BodyTooLarge, BodyTooSlow, Stopping, problem_of
+from web.routing import WORKERS
 
 STOPPING = "the server is stopping; ask again in a moment"
 JSON = "application/json"
@@ -58,8 +61,6 @@ def post(router: APIRouter, routes: list[Route], path: str, act: Act, door: Door
     )
 
     async def serve(request: Request) -> Response:
-        # The middleware that measures reads it.
-        request.scope["route"] = route
         if door.begins and request.app.state.handout.is_stopped:
             raise Stopping(STOPPING)
         text = await _short_body(request, door.longest)
@@ -73,10 +74,30 @@ def post(router: APIRouter, routes: list[Route], path: str, act: Act, door: Door
                 return Response(status_code=204)
             return Response(made.model_dump_json(), media_type=JSON)
 
-        return await anyio.to_thread.run_sync(answered, limiter=worker_threads())
+        return await asyncio.get_running_loop().run_in_executor(WORKERS, answered)
 
-    route = Route(path, serve, methods=["POST"])
-    routes.append(route)
+    routes.append(Route(path, serve, methods=["POST"]))
+
+
+async def answers(
+    app: FastAPI, routes: Sequence[Route], scope: Scope, receive: Receive, send: Send
+) -> bool:
+    """Answer a request to one of these endpoints; return False for any other, unheard."""
+    for route in routes:
+        match, found = route.matches(scope)
+        if match is Match.FULL:
+            break
+    else:
+        return False
+    began = monotonic()
+    request = Request({**scope, **found, "app": app}, receive)
+    try:
+        response = await route.endpoint(request)
+    except Exception as error:  # the request's own: all others go on
+        response = problem_of(request, error)
+    note_answer(app.state.durations, "POST", route.path, response.status_code, began)
+    await response(scope, receive, send)
+    return True
 
 
 def _described(act: Act, permission: Permission, *, has_id: bool) -> Callable[..., None]:
@@ -96,10 +117,14 @@ def _described(act: Act, permission: Permission, *, has_id: bool) -> Callable[..
 
 
 async def _short_body(request: Request, longest: int) -> bytes:
-    """Return the body; 413 as soon as it is longer than it may be."""
+    """Return the body; 413 as soon as it is longer than it may be, 408 if it comes too slowly."""
     body = b""
-    async for some in request.stream():
-        body += some
-        if len(body) > longest:
-            raise BodyTooLarge(f"a report has at most {longest} bytes; send less")
+    try:
+        async with asyncio.timeout(ARRIVES_WITHIN_S):
+            async for some in request.stream():
+                body += some
+                if len(body) > longest:
+                    raise BodyTooLarge(f"a report has at most {longest} bytes; send less")
+    except TimeoutError:
+        raise BodyTooSlow(LATE) from None
     return body

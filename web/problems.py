@@ -37,6 +37,9 @@ logger = EventLog("minutebook.web")
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = "5"
+# How long the body of a request may take to come.
+ARRIVES_WITHIN_S = 30.0
+LATE = "the body did not arrive in time; send all of it at once"
 
 
 class Fault(View):
@@ -170,6 +173,14 @@ def install(app: FastAPI, write: Callable[[Request, Described], Response]) -> No
         app.add_exception_handler(kind, handler(_known_error))
     for kind in DATABASE_AWAY:
         app.add_exception_handler(kind, handler(_database_away))
+
+
+def problem_of(request: Request, error: Exception) -> Response:
+    """Return the answer to an error of a request that the app does not route."""
+    known: Any = request.app.exception_handlers
+    handler = next(known[one] for one in type(error).__mro__ if one in known)
+    answer: Response = handler(request, error)
+    return answer
 
 
 def _visible(error: Described) -> Described:

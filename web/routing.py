@@ -1,6 +1,7 @@
 """Routers of the endpoints, and the threads that only workers' requests use."""
 
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -13,6 +14,7 @@ from fastapi.routing import APIRoute
 # Requests served at once; each takes a database connection.
 THREADS = 12
 WORKER_THREADS = 4
+WORKERS = ThreadPoolExecutor(WORKER_THREADS, "worker requests")
 _worker_threads: RunVar[CapacityLimiter] = RunVar("worker_threads")
 
 P = ParamSpec("P")

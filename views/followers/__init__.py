@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
+from threading import Lock
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
@@ -22,8 +24,8 @@ from models.store.operations.take import Claim, ClaimRequest, recorded_of
 from models.store.workers import Heartbeat
 from models.trust import not_for_restricted
 from models.worker_kinds import CELERY, OWN_TASKS
-from runtime.database import reading
-from runtime.db_retry import start
+from runtime.database import each_committed, reading
+from runtime.db_retry import Begin, start
 from runtime.logs.events import EventLog
 from views.followers import attempts
 from views.followers.details import Details
@@ -47,6 +49,12 @@ from views.jobs.taking import send
 logger = EventLog("minutebook.followers")
 
 T = TypeVar("T")
+Take = Callable[[sa.Connection, OperationFacts, ClaimRequest], Claim | NotStarted | None]
+
+# What is known of attempts that were taken here, by their leases, until they end: the last ones.
+MOST_KNOWN = 1_000
+_known: dict[str, OperationFacts] = {}
+_knowing = Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +108,14 @@ def take(follower: Follower, id: str, asked: TakeRequest) -> TakenOperation:
         opened.publish()
         send_started(opened.engine, claim.owed)
     limits = opened.settings.worker.limits(claim.plan.time_limit)
+    lease = lease_of(claim.key)
+    with _knowing:
+        _known[lease] = claim
+        if len(_known) > MOST_KNOWN:
+            del _known[next(iter(_known))]
     return TakenOperation.of(
         claim,
-        lease=lease_of(claim.key),
+        lease=lease,
         limits=TimeLimits.of(limits),
         operation_id=claim.id,
         run_number=known.run_number + 1,
@@ -125,16 +138,25 @@ def _unknown(id: UUID) -> NotFound:
 def _taken(
     follower: Follower, wanted: ClaimRequest, repeatable: bool
 ) -> tuple[Claim, heartbeat.RunHistory] | NotStarted:
-    with follower.opened.engine.begin() as connection:
+    alerts = follower.opened.settings.alert
+    take_free = partial(attempts.take_free, repeatable=repeatable)
+    take = partial(attempts.take, repeatable=repeatable, alerts=alerts)
+    found = _taken_by(follower, wanted, each_committed, take_free)
+    return found or _taken_by(follower, wanted, sa.Engine.begin, take) or TAKEN
+
+
+def _taken_by(
+    follower: Follower, wanted: ClaimRequest, begin: Begin, take: Take
+) -> tuple[Claim, heartbeat.RunHistory] | NotStarted | None:
+    with begin(follower.opened.engine) as connection:
         recorded = recorded_of(connection, wanted.id, wanted.attempt)
         if recorded is None or not follower.opened.may_see(recorded.app_name):
             raise _unknown(wanted.id)
         why = follower.why_not(recorded)
         if why is not None:
             return NotStarted(why)
-        alerts = follower.opened.settings.alert
-        found = attempts.take(connection, recorded, wanted, repeatable=repeatable, alerts=alerts)
-        if isinstance(found, NotStarted):
+        found = take(connection, recorded, wanted)
+        if not isinstance(found, Claim):
             return found
         # Read after the start: no other operation of the action can end any more.
         return found, heartbeat.memory(connection, found.action_uid, found.subject)
@@ -168,7 +190,10 @@ def end(follower: Follower, id: str, said: EndReport) -> None:
     report = Details.by(opened.settings.celery).in_lines(said.model_dump(exclude_defaults=True))
 
     def act(connection: sa.Connection) -> Any:
-        recorded = recorded_of(connection, key.id, key.attempt)
+        # An attempt's facts stay as they are until it ends.
+        with _knowing:
+            known = _known.pop(said.lease, None)
+        recorded = known or recorded_of(connection, key.id, key.attempt)
         if recorded is None or recorded.worker_kind is not CELERY:
             raise heartbeat.lease_lost(connection, key)
         if not opened.may_see(recorded.app_name):

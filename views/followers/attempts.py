@@ -1,6 +1,7 @@
 """What is written of the attempts of followed tasks: claims, ends and discarded messages."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -17,7 +18,7 @@ from models.store.operations import (
 from models.store.operations.end import EndResult, Outcome, end
 from models.store.operations.put_back import CUT_OFF, STOPPED_IN_TIME, failed, lost, lost_task
 from models.store.operations.start_checks import EXPIRED, NotStarted, OperationFacts
-from models.store.operations.take import Claim, ClaimRequest, recorded_of
+from models.store.operations.take import Claim, ClaimRequest, recorded_of, start_free
 from models.tables import operations
 from models.worker_kinds import CELERY
 from runtime.clock import utc_now
@@ -60,6 +61,15 @@ def take(
             known = recorded_of(connection, *its) or recorded
     step = external_worker.begun(STEP, repeatable=repeatable)
     return external_worker.take(connection, wanted, CELERY, step, alerts, known)
+
+
+def take_free(
+    connection: sa.Connection, recorded: OperationFacts, wanted: ClaimRequest, *, repeatable: bool
+) -> Claim | None:
+    """Start an attempt that no rule can keep back, by one statement; None if `take` must decide."""
+    step = external_worker.begun(STEP, repeatable=repeatable)
+    found = start_free(connection, recorded, wanted, external_worker.columns_of(step))
+    return found and replace(found, steps=[step])
 
 
 def finish(

@@ -4,6 +4,7 @@ Its operation has one step, which the row shows.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -65,7 +66,10 @@ def take(
     known: OperationFacts | None = None,
 ) -> Claim | NotStarted:
     """Start an attempt of that kind of worker with this step; see `claim`."""
-    return claim(connection, wanted, alerts, worker_kind, lambda *_: columns_of(step), known)
+    found = claim(connection, wanted, alerts, worker_kind, lambda *_: columns_of(step), known)
+    if isinstance(found, Claim) and not found.is_running:
+        return replace(found, steps=[step])
+    return found
 
 
 def beat(connection: sa.Connection, key: AttemptKey, progress: Mapping[str, Any]) -> bool:

@@ -114,6 +114,15 @@ def _begin(
     return Claim(**vars(recorded), key=wanted.key, owed=_owe_start(connection, recorded))
 
 
+def start_free(
+    connection: sa.Connection, recorded: OperationFacts, wanted: ClaimRequest, shown: dict[str, Any]
+) -> Claim | None:
+    """Start an attempt that is free, by one statement; None if it has moved since it was read."""
+    if not (recorded.is_free and _start(connection, wanted, shown)):
+        return None
+    return Claim(**vars(recorded), key=wanted.key)
+
+
 def _owe_start(connection: sa.Connection, started: OperationFacts) -> Sequence[Owed]:
     """Enqueue the pings of the first start of an operation; return those to send now."""
     if started.first_started_at is not None or not started.pings_at_start:

@@ -76,7 +76,7 @@ def test_a_body_that_does_not_come_is_refused(
     answer = raw(web, head(web, 100), b'{"name": ')
 
     assert answer.startswith(b"HTTP/1.1 408")
-    assert b"did not arrive within 0.5 s" in answer
+    assert b"did not arrive in time" in answer
 
 
 def test_wrong_tokens_end_in_silence(web_on_sqlite: Web) -> None:
