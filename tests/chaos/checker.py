@@ -129,8 +129,10 @@ def attempts_are_consecutive(history: History) -> Iterator[str]:
         numbers = [one["attempt"] for one in history.attempts_of(id)]
         policy = history.policy(row)
         waits = policy["overlap"] in WAITING_OVERLAPS or policy["catch_up"] == "all"
-        # An operation that had to wait has attempt numbers without a start.
-        if not waits and numbers != list(range(1, len(numbers) + 1)):
+        # An operation that had to wait, as a retry does, has attempt numbers without a start; one
+        # that a pause put back too.
+        is_put_back = id in history.retried or history.was_paused
+        if not (waits or is_put_back) and numbers != list(range(1, len(numbers) + 1)):
             yield f"operation {id}: attempts {numbers} are not consecutive"
         if numbers and numbers[-1] > row["attempt"]:
             yield f"operation {id}: attempt {numbers[-1]} started, its row says {row['attempt']}"

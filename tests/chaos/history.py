@@ -54,6 +54,16 @@ class History:
         return found
 
     @cached_property
+    def retried(self) -> set[str]:
+        """The ids of operations that a person asked to run again."""
+        return {row["operation"] for row in self.facts.journal if row["what"] == "retry"}
+
+    @cached_property
+    def was_paused(self) -> bool:
+        """Whether everything was paused for a while."""
+        return any(row["what"] == "pause" for row in self.facts.journal)
+
+    @cached_property
     def scheduled(self) -> list[Row]:
         """The operations that a schedule recorded."""
         return [row for row in self.operations.values() if not is_manual(row)]

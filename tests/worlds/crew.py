@@ -252,6 +252,7 @@ class Crew:
         self.world.tell(edit.kind)
         match edit.kind:
             case "pause all":
+                world.journal.note("pause")
                 with engine.begin() as connection:
                     pauses.begin(connection, EVERYTHING, None, "people", None)
             case "resume all":
@@ -260,8 +261,10 @@ class Crew:
             case "retry" | "cancel":
                 rows = world.database.rows("SELECT id FROM operations ORDER BY id")
                 if rows:
+                    (id,) = random.choice(rows)
+                    world.journal.note(edit.kind, operation=id)
                     act = retry if edit.kind == "retry" else cancel
-                    act(engine, UUID(random.choice(rows)[0]), WHOLE_INSTALLATION, "people")
+                    act(engine, UUID(id), WHOLE_INSTALLATION, "people")
             case _:
                 world.editor._edit(edit)
 

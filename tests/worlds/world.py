@@ -65,6 +65,7 @@ class WorldClock(Clock):
     def __init__(self, world: "World") -> None:
         super().__init__(world, world.journal)  # type: ignore[arg-type]
         self.world = world
+        self._shown_from = world.loom.now.timestamp()
 
     def _write(self) -> None:
         self.world.database.shift_s = self.shift_s
@@ -270,7 +271,7 @@ class World:
             "broker.external_publish.link_to": self.crew.link,
             "broker.external_publish._left_alone_until": {},
             "runtime.logs.events._said_at": {},
-            "scheduler.lost_messages.depths": self.post.depths,
+            "scheduler.sweep.depths": self.post.depths,
             "minutebook.lease.monotonic": time.monotonic,
             "minutebook.lease.Keeper.held": lambda lease: self.crew.held(lease),  # noqa: PLW0108
             "tasks.lease.os": system,
