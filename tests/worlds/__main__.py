@@ -61,6 +61,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--seed", type=int, default=SystemRandom().randrange(10**9))
     parser.add_argument("--worlds", type=int, default=sys.maxsize, help="at most so many")
+    parser.add_argument("--stop", action="store_true", help="at the first that fails")
     parser.add_argument("--shrink", action="store_true", help="make what fails small")
     parser.add_argument("--pairs", action="store_true", help="name the pairs that were never met")
     given = parser.parse_args()
@@ -75,6 +76,8 @@ def main() -> int:
             say(f"seed {plan.seed}: {len(found)} violations", *found[:5])
         if found and given.shrink:
             say(*smallest(plan, found[0].partition(":")[0]))
+        if found and given.stop:
+            break
     tally.report(pairs=given.pairs)
     return 1 if tally.violations else 0
 
