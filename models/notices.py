@@ -56,7 +56,7 @@ class NoticeKind(StrEnum):
 
 
 class FindingKind(StrEnum):
-    """The findings that are rows as soon as they are caused; others are the verdict's."""
+    """The findings about an action, and those that the tick itself causes."""
 
     # The first of several failures in a row, for hooks that hear of that alone.
     FAILING = "action_failing"
@@ -64,6 +64,9 @@ class FindingKind(StrEnum):
     FAILED = "action_failed"
     OVERDUE = "action_overdue"
     MISSED = "action_missed"
+    # The verdict's alone: no rows.
+    QUARANTINED = "quarantined"
+    NEVER_RAN = "never_ran"
     # Found by the tick itself.
     BROKER_DOWN = "broker_down"
     APPLICATION_BROKER_DOWN = "application_broker_down"

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
 from models.notices import FindingKind
@@ -13,23 +12,13 @@ from models.values import format_instant
 NOTHING_TO_COME = "no occurrence is to come; give it another date or rule"
 
 
-class Trouble(StrEnum):
-    """Why an action is unhealthy."""
-
-    QUARANTINED = "quarantined"
-    FAILED = "action_failed"
-    MISSED = "action_missed"
-    OVERDUE = "action_overdue"
-    NEVER_RAN = "never_ran"
-
-
 REMEDIES: Mapping[str, str] = {
-    Trouble.QUARANTINED: "correct its document and apply it again",
-    Trouble.FAILED: "see the error of its last run, then retry it",
+    FindingKind.QUARANTINED: "correct its document and apply it again",
+    FindingKind.FAILED: "see the error of its last run, then retry it",
     FindingKind.FAILING: "see the error of its last run, then retry it",
-    Trouble.MISSED: "run it now, or backfill what was missed",
-    Trouble.OVERDUE: "see what its operation waits for",
-    Trouble.NEVER_RAN: "see why: `minutebook action explain`",
+    FindingKind.MISSED: "run it now, or backfill what was missed",
+    FindingKind.OVERDUE: "see what its operation waits for",
+    FindingKind.NEVER_RAN: "see why: `minutebook action explain`",
 }
 
 
@@ -37,7 +26,7 @@ REMEDIES: Mapping[str, str] = {
 class Health:
     """Why an action is unhealthy, None if it is not; and its health in a sentence."""
 
-    trouble: Trouble | None
+    trouble: FindingKind | None
     sentence: str
     # Since when, if that is known.
     since: datetime | None = None
@@ -60,7 +49,7 @@ def health_of(known: Mapping[str, Any], alert_after: int) -> Health:
     """
     if known["quarantined"]:
         return Health(
-            Trouble.QUARANTINED, f"quarantined: {known['quarantined']}", known["updated_at"]
+            FindingKind.QUARANTINED, f"quarantined: {known['quarantined']}", known["updated_at"]
         )
     if not known["active"]:
         return Health(None, "paused")
@@ -103,21 +92,21 @@ def _trouble(known: Mapping[str, Any], alert_after: int) -> Health | None:
         sentence = f"overdue: its occurrence of {format_instant(since)} has not started"
         _, _, why = (known.get("overdue_text") or "").partition(": overdue: ")
         sentence += f": {why}" if why else ""
-        return Health(Trouble.OVERDUE, sentence, since)
+        return Health(FindingKind.OVERDUE, sentence, since)
     if known["last_state"] is None:
         return _never_ran(known)
     if known["last_state"] == OperationState.FAILED:
         times = in_a_row(known["failures_in_row"] or 1)
-        return Health(Trouble.FAILED, f"failed {times}", known["last_run_at"])
+        return Health(FindingKind.FAILED, f"failed {times}", known["last_run_at"])
     failures = known["bad_runs_in_a_row"] or 0
     if failures >= alert_after:
         sentence = f"failed or partial {in_a_row(failures)}"
-        return Health(Trouble.FAILED, sentence, known["last_run_at"])
+        return Health(FindingKind.FAILED, sentence, known["last_run_at"])
     missed: datetime | None = known["missed_at"]
     if missed is not None:
         sentence = f"missed: its occurrence of {format_instant(missed)} did not run"
         sentence += _because(known)
-        return Health(Trouble.MISSED, sentence, missed)
+        return Health(FindingKind.MISSED, sentence, missed)
     return None
 
 
@@ -125,9 +114,9 @@ def _never_ran(known: Mapping[str, Any]) -> Health | None:
     if known["first_run"] in _FIRST_RUNS:
         return None
     if known["missed_at"] is not None:
-        return Health(Trouble.NEVER_RAN, f"was due and never ran{_because(known)}")
+        return Health(FindingKind.NEVER_RAN, f"was due and never ran{_because(known)}")
     if known["is_over"] and known["first_run"] != OperationState.CANCELLED:
-        return Health(Trouble.NEVER_RAN, f"never ran, and {NOTHING_TO_COME}")
+        return Health(FindingKind.NEVER_RAN, f"never ran, and {NOTHING_TO_COME}")
     return None
 
 

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from pydantic import Field
 
-from models.action.health import REMEDIES, Trouble
+from models.action.health import REMEDIES
+from models.notices import FindingKind
 from models.problems import listed
 from models.store import installation_facts, overview, tenants, workers
 from models.store.actions.status import health_in, perhaps_unhealthy
@@ -44,7 +45,7 @@ WORDS: Mapping[Kind, str] = {
     Kind.NEVER_RAN: "never ran",
 }
 # A quarantined action does nothing until somebody mends it.
-_SEVERITIES = {Trouble.QUARANTINED: Severity.BROKEN}
+_SEVERITIES = {FindingKind.QUARANTINED: Severity.BROKEN}
 
 
 class State(StrEnum):

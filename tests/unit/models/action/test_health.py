@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from models.action.health import Health, Trouble, health_of
+from models.action.health import Health, health_of
+from models.notices import FindingKind
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 WELL = {
@@ -38,7 +39,7 @@ PARTIAL = {"last_state": "partial"}
         (
             {"last_state": None, "is_over": True},
             Health(
-                Trouble.NEVER_RAN,
+                FindingKind.NEVER_RAN,
                 "never ran, and no occurrence is to come; give it another date or rule",
             ),
         ),
@@ -58,26 +59,26 @@ PARTIAL = {"last_state": "partial"}
             {"last_state": None, "first_run": "running"},
             Health(None, "runs for the first time"),
         ),
-        ({"quarantined": "broken"}, Health(Trouble.QUARANTINED, "quarantined: broken", NOON)),
+        ({"quarantined": "broken"}, Health(FindingKind.QUARANTINED, "quarantined: broken", NOON)),
         ({"active": False, "last_state": "failed"}, Health(None, "paused")),
         (
             {"last_state": "failed", "failures_in_row": 1, "bad_runs_in_a_row": 1},
-            Health(Trouble.FAILED, "failed at its last run", NOON),
+            Health(FindingKind.FAILED, "failed at its last run", NOON),
         ),
         (
             {"last_state": "failed", "failures_in_row": 4, "bad_runs_in_a_row": 4},
-            Health(Trouble.FAILED, "failed 4 times in a row", NOON),
+            Health(FindingKind.FAILED, "failed 4 times in a row", NOON),
         ),
         ({**PARTIAL, "bad_runs_in_a_row": 2}, Health(None, "succeeded in part at its last run")),
         ({"last_state": "cancelled"}, Health(None, "was cancelled at its last run")),
         (
             {**PARTIAL, "bad_runs_in_a_row": 3},
-            Health(Trouble.FAILED, "failed or partial 3 times in a row", NOON),
+            Health(FindingKind.FAILED, "failed or partial 3 times in a row", NOON),
         ),
         (
             {"overdue_since": NOON},
             Health(
-                Trouble.OVERDUE,
+                FindingKind.OVERDUE,
                 "overdue: its occurrence of 2027-01-04T12:00:00Z has not started",
                 NOON,
             ),
@@ -85,20 +86,22 @@ PARTIAL = {"last_state": "partial"}
         (
             {"missed_at": NOON},
             Health(
-                Trouble.MISSED, "missed: its occurrence of 2027-01-04T12:00:00Z did not run", NOON
+                FindingKind.MISSED,
+                "missed: its occurrence of 2027-01-04T12:00:00Z did not run",
+                NOON,
             ),
         ),
         (
             {"missed_at": NOON, "trouble_reason": "no daemon ticked"},
             Health(
-                Trouble.MISSED,
+                FindingKind.MISSED,
                 "missed: its occurrence of 2027-01-04T12:00:00Z did not run: no daemon ticked",
                 NOON,
             ),
         ),
         (
             {"last_state": None, "missed_at": NOON, "trouble_reason": "no daemon ticked"},
-            Health(Trouble.NEVER_RAN, "was due and never ran: no daemon ticked"),
+            Health(FindingKind.NEVER_RAN, "was due and never ran: no daemon ticked"),
         ),
         ({"missed_at": NOON, "active": False}, Health(None, "paused")),
         ({**PARTIAL, "last_success_at": None}, Health(None, "has not succeeded yet")),
