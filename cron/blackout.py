@@ -6,9 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
 from cron.days import ORIGIN
-from cron.zone import END, zone_named
-
-DAY_S = 86_400
+from cron.zone import DAY_S, END, zone_named
 
 
 class Piece(NamedTuple):

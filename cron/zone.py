@@ -24,14 +24,15 @@ END = int(datetime(2200, 1, 1, tzinfo=UTC).timestamp())
 LONGEST_GAP = 179
 LONGEST_REPEAT = 180
 
+DAY_S = 86_400
 # Offsets are asked for as often. Two changes of a zone lie six days apart or more.
-STEP = 4 * 86_400
+STEP = 4 * DAY_S
 
 LONGEST_NAME = 80
 _ALIKE = 0.75
 _NONE, _SECOND = timedelta(), timedelta(seconds=1)
 _EXAMPLE = "write an IANA name such as 'Europe/Paris'"
-_ORIGIN_SHIFT = (date(1970, 1, 1) - ORIGIN).days * 86400
+_ORIGIN_SHIFT = (date(1970, 1, 1) - ORIGIN).days * DAY_S
 
 
 class OffsetPeriod(NamedTuple):
@@ -137,7 +138,7 @@ def _changes(zone: ZoneInfo) -> Iterator[tuple[int, int]]:
     for number, offset in enumerate(map(zone.utcoffset, _walls())):
         if offset is not None and offset != known:
             end = number * STEP - offset // _SECOND
-            since = range(end - STEP - 86_400, end + 1)
+            since = range(end - STEP - DAY_S, end + 1)
             is_new = partial(_is_other, zone, known)
             yield since[bisect_left(since, True, key=is_new)], offset // _SECOND
             known = offset
@@ -146,8 +147,9 @@ def _changes(zone: ZoneInfo) -> Iterator[tuple[int, int]]:
 @cache
 def _walls() -> tuple[datetime, ...]:
     """Return the times on a wall clock at which offsets are asked for."""
-    epoch = datetime(1970, 1, 1)  # noqa: DTZ001 - a wall clock has no zone
-    return tuple(epoch + timedelta(seconds=second) for second in range(0, END, STEP))
+    first = date(1970, 1, 1).toordinal()
+    days = range(first, first + END // DAY_S, STEP // DAY_S)
+    return tuple(map(datetime.fromordinal, days))
 
 
 def _is_other(zone: ZoneInfo, offset: timedelta, second: int) -> bool:
