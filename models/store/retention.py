@@ -106,26 +106,22 @@ def _events_behind_s(connection: sa.Connection) -> float | None:
     return max(0.0, (read_clock(connection) - decided).total_seconds())
 
 
-def prune_events(connection: sa.Connection, small_app_id: int, age: timedelta, limit: int) -> int:
-    """Delete custom events older than `age` plus the longest delay and look-back.
+# What raised events, by its instant.
+RAISED = {"events": events.c.occurred_at, "ends": action_ends.c.ended_at}
 
-    Those are of the small app's actions, paused ones included. If a plan is broken, all events
-    stay.
+
+def prune_raised(
+    connection: sa.Connection, what: str, small_app_id: int, age: timedelta, limit: int
+) -> int:
+    """Delete custom events, or ends, older than `age` plus the longest delay and look-back.
+
+    Those are of the small app's actions, paused ones included. If a plan is broken, all stay.
     """
-    kept_from = _kept_from(connection, small_app_id, age)
+    at, kept_from = RAISED[what], _kept_from(connection, small_app_id, age)
     if kept_from is None:
         return 0
-    of_app, is_old = events.c.small_app_id == small_app_id, events.c.occurred_at < kept_from
-    return delete((events, of_app, is_old), connection, limit)
-
-
-def prune_ends(connection: sa.Connection, small_app_id: int, age: timedelta, limit: int) -> int:
-    """Delete ends of operations that raised events, as `prune_events` deletes custom events."""
-    kept_from = _kept_from(connection, small_app_id, age)
-    if kept_from is None:
-        return 0
-    of_app, is_old = action_ends.c.small_app_id == small_app_id, action_ends.c.ended_at < kept_from
-    return delete((action_ends, of_app, is_old), connection, limit)
+    of_app = at.table.c.small_app_id == small_app_id
+    return delete((at.table, of_app, at < kept_from), connection, limit)
 
 
 def _kept_from(

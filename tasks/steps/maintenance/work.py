@@ -87,8 +87,8 @@ def _history(context: WorkContext, app: int) -> dict[str, Batch]:
     rules = retention.rules_of_app(app, age)
     return {
         "operations": lambda c, most: retention.prune_operations(c, app, age, most),
-        "events": lambda c, most: retention.prune_events(c, app, age, most),
-        "ends": lambda c, most: retention.prune_ends(c, app, age, most),
+        "events": lambda c, most: retention.prune_raised(c, "events", app, age, most),
+        "ends": lambda c, most: retention.prune_raised(c, "ends", app, age, most),
         **{name: partial(retention.delete, rule) for name, rule in rules.items()},
     }
 

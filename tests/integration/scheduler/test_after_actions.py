@@ -16,7 +16,7 @@ from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.end import Outcome
 from models.store.operations.external_send import hand_over
 from models.store.operations.take import Claim
-from models.store.retention import prune_ends, prune_operations
+from models.store.retention import prune_operations, prune_raised
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_ends
 from runtime.config import Settings
@@ -432,7 +432,7 @@ def test_ends_are_pruned_when_no_delay_reaches_them(engine: sa.Engine, clock: Vi
     for days in (35, 50):
         run_tick(engine, clock, NOON + days * DAY)
         with engine.begin() as connection:
-            gone = prune_ends(connection, 1, timedelta(days=10), 100)
+            gone = prune_raised(connection, "ends", 1, timedelta(days=10), 100)
             counts.append((gone, prune_operations(connection, 1, timedelta(days=10), 100)))
 
     assert counts[0] == (0, 1)

@@ -151,7 +151,7 @@ def test_an_end_finds_what_depends_on_it(crowd: Filled) -> None:
             hand_over(connection, (id, 1), "tests", AlertSettings())
         dependants(connection, DEFAULT_APP.id, "ends", 10)
         watched_by_name(connection, DEFAULT_APP.id)
-        retention.prune_ends(connection, DEFAULT_APP.id, timedelta(days=900), 100)
+        retention.prune_raised(connection, "ends", DEFAULT_APP.id, timedelta(days=900), 100)
 
     assert_indexed(statements, "actions_on_events", "action_ends_old")
 
@@ -187,7 +187,7 @@ def test_telling_previewing_and_pruning(crowd: Filled) -> None:
         due = coming(connection, (DEFAULT_APP.id, action.uid), plan, crowd.now, 5)
         store.add(connection, DEFAULT_APP.id, "order", "0", "u0", crowd.now)
         users.move(connection, DEFAULT_APP.id, "u0", "last_seen_at", crowd.now)
-        retention.prune_events(connection, DEFAULT_APP.id, timedelta(days=900), 100)
+        retention.prune_raised(connection, "events", DEFAULT_APP.id, timedelta(days=900), 100)
 
     assert len(due) == 5
     assert_indexed(statements, "users_created", "actions_on_events")
