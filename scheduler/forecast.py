@@ -17,13 +17,7 @@ from models.store.people import events
 from models.store.people.events import Range
 from models.store.tenants.closing import closing
 from models.values.delays import due_after, events_due
-from scheduler.decision import (
-    Decision,
-    EventWindow,
-    Occurrence,
-    decisions,
-    occurrence_of,
-)
+from scheduler.decision import Decision, EventWindow, Occurrence, decisions, occurrence_of
 from scheduler.events import Watched, decided_by_events, watched_of
 from scheduler.from_end import counted
 from scheduler.occurrence import next_occurrences

@@ -18,19 +18,11 @@ from runtime.database import reading
 from scheduler.changes import Change, in_run, keep_out_others
 from scheduler.changes.batch import ACTIONS_AT_ONCE, Made, is_same, store, unchanged
 from scheduler.changes.deletion import delete_locked
-from scheduler.changes.validation import (
-    ChangeContext,
-    Drafts,
-    Stored,
-)
+from scheduler.changes.validation import ChangeContext, Drafts, Stored
 
 
 def create_all(
-    engine: sa.Engine,
-    documents: Sequence[object],
-    author: ChangeContext,
-    *,
-    dry_run: bool = False,
+    engine: sa.Engine, documents: Sequence[object], author: ChangeContext, *, dry_run: bool = False
 ) -> list[Change]:
     """Store new actions, all or none.
 
@@ -118,10 +110,7 @@ def _refuse_others(rows: Mapping[int, Stored], documents: Sequence[object], owne
 
 
 def _stored(
-    connection: sa.Connection,
-    author: ChangeContext,
-    drafts: Drafts,
-    seen: Mapping[int, Stored],
+    connection: sa.Connection, author: ChangeContext, drafts: Drafts, seen: Mapping[int, Stored]
 ) -> Made:
     """Store the drafts whose actions, as they are seen, are not the same; none is locked yet.
 

@@ -24,7 +24,7 @@ from scheduler.changes.revisions import Revision, revision_of
 # A cursor with its action, as `models.store.actions.cursors` returns it.
 Stored = sa.Row[Any]
 # How many revisions are kept for documents like theirs; more would only take memory.
-MOST_KEPT = 1_000
+MOST_CACHED = 1_000
 # Rules that begin with their action, unless they say where.
 BEGINNING = ("every", "rrule")
 
@@ -80,7 +80,7 @@ class Drafts:
         """Validate documents; raises InvalidAction with all problems of all."""
         self.documents, self.created_at = documents, created_at
         self._author = author
-        self._kept: dict[object, tuple[Revision, str]] = {}
+        self._revision_cache: dict[object, tuple[Revision, str]] = {}
         context = ParseContext(
             default_zone=author.small_app.zone,
             now=created_at,
@@ -158,12 +158,12 @@ class Drafts:
         begins_at = context.created_at if _begins_with_action(document) else None
         likeness = (text, begins_at, context.is_paused, context.kept_due_dates)
         written = f'{{"name": {json.dumps(name, ensure_ascii=False)}'
-        if likeness not in self._kept:
+        if likeness not in self._revision_cache:
             made = revision_of(document, context, self._author.name)
-            if len(self._kept) < MOST_KEPT:
-                self._kept[likeness] = made, made.columns["document"].removeprefix(written)
+            if len(self._revision_cache) < MOST_CACHED:
+                self._revision_cache[likeness] = made, made.columns["document"].removeprefix(written)
             return made
-        alike, rest = self._kept[likeness]
+        alike, rest = self._revision_cache[likeness]
         model = alike.model and alike.model.model_copy(update={"name": name})
         return Revision(
             model, alike.plan, {**alike.columns, "name": name, "document": written + rest}

@@ -88,10 +88,7 @@ def occurrences_in(plan: Plan, wanted: BackfillRequest, name: str) -> list[datet
 
 
 def sort_out(
-    uid: UUID,
-    occurrences: Sequence[datetime],
-    found: Mapping[UUID, Mapping[str, Any]],
-    mode: Mode,
+    uid: UUID, occurrences: Sequence[datetime], found: Mapping[UUID, Mapping[str, Any]], mode: Mode
 ) -> Share:
     """Return the share of occurrences.
 

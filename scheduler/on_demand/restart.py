@@ -10,14 +10,7 @@ import sqlalchemy as sa
 from broker.sending import Sent, send_reserved
 from models.action.plan import Plan, UnreadablePlan
 from models.errors import Hint, NotFound, Refused
-from models.operation import (
-    RETRIABLE,
-    UNSTARTED,
-    Cause,
-    OperationState,
-    StepState,
-    by_person,
-)
+from models.operation import RETRIABLE, UNSTARTED, Cause, OperationState, StepState, by_person
 from models.store import audit, operations
 from models.store.actions import cursors
 from models.store.operations import heartbeat, put_back
