@@ -178,7 +178,7 @@ def dispatch_notices(engine: sa.Engine) -> Sent:
 
 def _dispatch(
     engine: sa.Engine,
-    reserve: Callable[[sa.Connection, int, datetime], Sequence[T]],
+    take: Callable[[sa.Connection, int, datetime], Sequence[T]],
     send: Callable[[sa.Engine, Sequence[T]], Sent],
     known: str | None = None,
 ) -> Sent:
@@ -194,7 +194,7 @@ def _dispatch(
             now = read_clock(connection)
             begun_at = begun_at or now
             # If the clock went back, what was just sent would be sendable again.
-            reserved = reserve(connection, MOST_RESERVED, begun_at) if now >= begun_at else ()
+            reserved = take(connection, MOST_RESERVED, begun_at) if now >= begun_at else ()
         if not reserved:
             return Sent(count, None, application_error)
         sent = send(engine, reserved)

@@ -161,7 +161,10 @@ class Drafts:
         if likeness not in self._revision_cache:
             made = revision_of(document, context, self._author.name)
             if len(self._revision_cache) < MOST_CACHED:
-                self._revision_cache[likeness] = made, made.columns["document"].removeprefix(written)
+                self._revision_cache[likeness] = (
+                    made,
+                    made.columns["document"].removeprefix(written),
+                )
             return made
         alike, rest = self._revision_cache[likeness]
         model = alike.model and alike.model.model_copy(update={"name": name})

@@ -112,17 +112,6 @@ def test_pausing_decides_what_was_due_and_resuming_catches_nothing_up(engine: sa
     assert len(rows_of(engine, action)) == recorded
 
 
-def test_deleting_records_and_cancels_what_was_due(engine: sa.Engine) -> None:
-    action = make_action(engine)
-    set_back(engine, action.uid, clock(engine) - 2 * MINUTE)
-
-    deleted = deletion.delete(engine, action.uid, author())
-
-    states = {row["state"] for row in rows_of(engine, action)}
-    assert deleted.cancelled == 1
-    assert states <= {"cancelled", "missed"}
-
-
 def test_a_document_that_says_the_same_changes_nothing(engine: sa.Engine) -> None:
     make_action(engine)
     same = make_document(active="true", operations={"maintenance": "true", "publish": "false"})

@@ -22,7 +22,7 @@ from scheduler.on_demand.manual import run_now
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.attempts import claim, end
-from tests.factories import author, make_action, make_operation, rows_of, spoil
+from tests.factories import author, make_action, rows_of, spoil
 from tests.integration.scheduler.test_events import make_user
 from tests.servers import Broker
 from tests.virtual_clock import VirtualClock
@@ -129,15 +129,6 @@ def test_only_users_whom_the_dependant_selects(engine: sa.Engine) -> None:
         ended(engine, one, subject=who)
 
     assert [row["subject"] for row in rows_of(engine, two)] == ["ann"]
-
-
-def test_a_backfill_makes_nothing_due(engine: sa.Engine) -> None:
-    one, two = first(engine), follower(engine)
-    id = make_operation(engine, one, NOON - timedelta(days=1), "Backfill 1 by tests")
-
-    run(engine, id)
-
-    assert rows_of(engine, two) == []
 
 
 def test_a_broken_dependant_keeps_neither_the_end_nor_the_others(engine: sa.Engine) -> None:

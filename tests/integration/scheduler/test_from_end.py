@@ -201,15 +201,6 @@ def test_what_no_daemon_sent_is_missed_and_counts_as_an_end(
     assert run_tick(engine, following).recorded == 1
 
 
-def test_two_daemons_record_it_once(engine: sa.Engine, broker: Broker, now: datetime) -> None:
-    action = make(engine, now)
-
-    reports = [run_tick(engine, now) for _ in range(2)]
-
-    assert [one.recorded for one in reports] == [1, 0]
-    assert len(rows_of(engine, action)) == 1
-
-
 def finished(engine: sa.Engine, id: UUID, at: datetime) -> None:
     update_operation(engine, id, state="skipped", finished_at=at)
 
