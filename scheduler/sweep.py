@@ -27,7 +27,6 @@ from runtime.logs.events import EventLog
 from runtime.sections import AlertSettings
 
 logger = EventLog("minutebook.sweep")
-broker_logger = EventLog("minutebook.broker")
 
 T = TypeVar("T")
 # The name of a log event, and its text.
@@ -221,7 +220,7 @@ def release_lost(engine: sa.Engine, queued: Sequence[Queued], read: frozenset[st
     count = sum(_counted(engine, partial(reserve.release_lost, queue=one)) for one in lost)
     if count:
         names = ", ".join(map(OURS.listed, lost))
-        broker_logger.warning(
+        logger.warning(
             "broker_lost_messages",
             "queues {queues} lost their messages: {operations} operations are sent again",
             names,
