@@ -190,10 +190,11 @@ def end(follower: Follower, id: str, said: EndReport) -> None:
     report = Details.by(opened.settings.celery).in_lines(said.model_dump(exclude_defaults=True))
 
     def act(connection: sa.Connection) -> Any:
-        # An attempt's facts stay as they are until it ends.
         with _knowing:
-            known = _known.pop(said.lease, None)
-        recorded = known or recorded_of(connection, key.id, key.attempt)
+            recorded = _known.pop(said.lease, None)
+        # Other ends go by what may have changed since the take, such as a request to cancel.
+        if recorded is None or said.outcome != "success":
+            recorded = recorded_of(connection, key.id, key.attempt)
         if recorded is None or recorded.worker_kind is not CELERY:
             raise heartbeat.lease_lost(connection, key)
         if not opened.may_see(recorded.app_name):
