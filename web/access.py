@@ -1,8 +1,10 @@
 """Who sends a request, and what they may do: each endpoint names its permission by one of these."""
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock
 from typing import Annotated, Any
 
@@ -18,7 +20,7 @@ from runtime.database import glancing
 from views.finding import unknown_app
 from views.installation import Installation
 from web.problems import Forbidden, TooManyFailures, Unauthorized
-from web.routing import worker_threads
+from web.routing import WORKERS
 
 MINUTE_S = 60.0
 # Wrong tokens of an address in a minute.
@@ -136,10 +138,11 @@ async def _bearer(
     """Return the bearer of the request's token; raises the error to answer with."""
     if credentials is None:
         raise Unauthorized(UNNAMED)
-    limiter = worker_threads() if permission is Permission.WORK else None
-    bearer = await anyio.to_thread.run_sync(
-        authenticated, request, credentials.credentials, TokenKind.TOKEN, limiter=limiter
-    )
+    known = partial(authenticated, request, credentials.credentials, TokenKind.TOKEN)
+    if permission is Permission.WORK:
+        bearer = await asyncio.get_running_loop().run_in_executor(WORKERS, known)
+    else:
+        bearer = await anyio.to_thread.run_sync(known)
     require(bearer, permission)
     return bearer
 

@@ -19,7 +19,7 @@ from web.access import in_app
 from web.handout import Handout
 from web.plain import Door, post
 from web.problems import ProblemDetails
-from web.routing import endpoints, for_workers
+from web.routing import endpoints
 from web.verbs import serve
 
 router = endpoints("jobs")
@@ -84,8 +84,9 @@ class JobProgress(JobReport):
     blocking: bool | None = Field(None, description="Whether pages cover the app's data meanwhile.")
 
 
-@for_workers
-def _app_id(opened: Annotated[Installation, in_app(Permission.WORK)]) -> tuple[int | None, str]:
+async def _app_id(
+    opened: Annotated[Installation, in_app(Permission.WORK)],
+) -> tuple[int | None, str]:
     """Return the small app whose jobs may be taken, None for any, and the token that asks."""
     return opened.scope.small_app_id, opened.actor
 
