@@ -28,10 +28,10 @@ from models.worker_kinds import (
     HTTP,
     METATASK_SCHEDULE,
     OURS,
+    WORKER_KINDS,
     WorkerKind,
     worker_kind_of,
 )
-from runtime.config import Settings
 from runtime.database import DATABASE_AWAY, reading, reason_of, unhurried
 from runtime.db_retry import in_transaction
 from runtime.logs.events import EventLog
@@ -65,51 +65,6 @@ class _Kind(Generic[T]):
     left: Write[T]
 
 
-@dataclass(frozen=True, slots=True)
-class _Sender:
-    """How operations of a kind are sent and marked; `send` never raises if a broker is down."""
-
-    worker_kind: WorkerKind
-    send: Callable[[sa.Engine, Sequence[Message]], Sent]
-    # The URL of the broker that it needs, if it needs one.
-    broker: str | None = None
-    # Whether this process may send them; else the tick does.
-    is_able: bool = True
-
-
-def _senders(settings: Settings) -> tuple[_Sender, ...]:
-    its = application_of(settings)
-    return (
-        _Sender(HTTP, _offer),
-        _Sender(OURS, _send_to_ours, settings.effective_broker_url),
-        # Without tasks that may be sent, those of the application would fail.
-        _Sender(CELERY, partial(_hand_over, its), its.url, bool(settings.celery.tasks)),
-    )
-
-
-def _its(sender: _Sender, messages: Sequence[Message]) -> Sequence[Message]:
-    """Return the messages that go by a sender."""
-    return [one for one in messages if worker_kind_of(one.task) is sender.worker_kind]
-
-
-def _offer(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
-    """Mark jobs as sent: their workers ask for them."""
-    _write(engine, reserve.mark_sent, messages)
-    return Sent(len(messages))
-
-
-def _send_to_ours(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
-    """Send operations to our workers, in batches; those in doubt are sent again, harmlessly."""
-    return _send(engine, messages, _OPERATIONS)
-
-
-def _hand_over(application: Application, engine: sa.Engine, messages: Sequence[Message]) -> Sent:
-    """Send tasks of a Celery application one by one: accepted, refused or in doubt."""
-    from broker.external_publish import hand_over
-
-    return hand_over(engine, messages, application)
-
-
 def send_reserved(engine: sa.Engine, messages: Sequence[Message], error: str | None = None) -> Sent:
     """Send operations that the caller has reserved; never raises if the broker is down.
 
@@ -117,21 +72,40 @@ def send_reserved(engine: sa.Engine, messages: Sequence[Message], error: str | N
     pause covers is left out. `error` is why our broker took nothing a moment ago. While it is down,
     or the application's own one, what needs the other is still sent.
     """
-    messages = _not_paused(engine, messages)
-    if not messages:
-        return Sent(0, error)
-    settings, count = settings_in_use(), 0
-    errors: dict[str | None, str | None] = {settings.effective_broker_url: error}
-    for sender in _senders(settings):
-        its = _its(sender, messages)
-        if its and errors.get(sender.broker):
-            _write(engine, reserve.release_unsent, its)
-        elif its:
-            sent = sender.send(engine, its)
-            count += sent.count
-            errors[sender.broker] = sent.error
-    ours = errors.pop(settings.effective_broker_url)
-    return Sent(count, ours, errors.get(application_of(settings).url))
+    by_kind: dict[WorkerKind, list[Message]] = {one: [] for one in WORKER_KINDS}
+    for one in _not_paused(engine, messages):
+        by_kind[worker_kind_of(one.task)].append(one)
+    if by_kind[HTTP]:
+        # Their workers ask for them.
+        _write(engine, reserve.mark_sent, by_kind[HTTP])
+    # Those in doubt are sent again, harmlessly.
+    ours = _unless(error, engine, by_kind[OURS], lambda its: _send(engine, its, _OPERATIONS))
+    application = application_of(settings_in_use())
+    is_shared = application.url == settings_in_use().effective_broker_url
+    known = ours.error if is_shared else None
+    hand_over = partial(_hand_over, engine, application)
+    theirs = _unless(known, engine, by_kind[CELERY], hand_over)
+    count = len(by_kind[HTTP]) + ours.count + theirs.count
+    return Sent(count, theirs.error) if is_shared else Sent(count, ours.error, theirs.error)
+
+
+def _unless(
+    error: str | None,
+    engine: sa.Engine,
+    messages: Sequence[Message],
+    send: Callable[[Sequence[Message]], Sent],
+) -> Sent:
+    """Send messages; release them if an error of their broker is known."""
+    if messages and error:
+        _write(engine, reserve.release_unsent, messages)
+    return send(messages) if messages and not error else Sent(0, error)
+
+
+def _hand_over(engine: sa.Engine, application: Application, messages: Sequence[Message]) -> Sent:
+    """Send tasks of a Celery application one by one: accepted, refused or in doubt."""
+    from broker.external_publish import hand_over
+
+    return hand_over(engine, messages, application)
 
 
 def _not_paused(engine: sa.Engine, messages: Sequence[Message]) -> Sequence[Message]:
@@ -182,13 +156,14 @@ def _send_released(engine: sa.Engine, released: Sequence[Message]) -> None:
     send_reserved(engine, messages)
 
 
-def sendable_here(messages: Sequence[Message]) -> list[Message]:
-    """Return what this process is able to send; the tick sends the others."""
-    if not messages:
-        return []
-    able = [sender for sender in _senders(settings_in_use()) if sender.is_able]
-    its = {one.id for sender in able for one in _its(sender, messages)}
-    return [one for one in messages if one.id in its]
+def sendable_here(messages: Sequence[Message]) -> Sequence[Message]:
+    """Return what this process is able to send; the tick sends the others.
+
+    Without tasks that may be sent, those of the application would fail.
+    """
+    if not messages or settings_in_use().celery.tasks:
+        return messages
+    return [one for one in messages if worker_kind_of(one.task) is not CELERY]
 
 
 def send_backfills(engine: sa.Engine, ids: Sequence[UUID]) -> Sent:

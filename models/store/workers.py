@@ -139,13 +139,7 @@ def _listed(worker: Mapping[str, Any], queue: str) -> str:
 
 def live_workers(connection: sa.Connection, within: timedelta) -> list[dict[str, Any]]:
     """Return the workers seen within that span that have not stopped, by name."""
-    query = (
-        sa.select(*(one for one in workers.c if one is not workers.c.signatures))
-        .where(workers.c.seen_at.between(database_now(-within), database_now(within)))
-        .where(workers.c.stopped_at.is_(None))
-        .order_by(workers.c.name)
-    )
-    return dicts(connection, query)
+    return list(readers(connection, within, within).live)
 
 
 @dataclass(frozen=True, slots=True)

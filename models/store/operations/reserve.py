@@ -20,9 +20,7 @@ from models.store.pauses import is_paused
 from models.tables import SENDABLE, operations
 from models.worker_kinds import OURS
 
-FIRST_RESEND = timedelta(minutes=5)
-# 5, 10, 20, 40 minutes, then hourly.
-MOST_DOUBLINGS = 3
+RESENDS = tuple(timedelta(minutes=minutes) for minutes in (5, 10, 20, 40))
 LONGEST_RESEND = timedelta(hours=1)
 # A message that a worker has taken is claimed by then.
 LOST_AFTER = timedelta(seconds=30)
@@ -178,7 +176,7 @@ def put_off(connection: sa.Connection, queue: str, limit: int, since: datetime |
     """
     waits = [_IS_DUE, operations.c.sent_at > database_now(-LONGEST_RESEND)]
     waits += [] if since is None else [operations.c.sent_at >= since]
-    return _resend(connection, queue, limit, sa.and_(*waits), database_now(FIRST_RESEND))
+    return _resend(connection, queue, limit, sa.and_(*waits), database_now(RESENDS[0]))
 
 
 def _resend(
@@ -220,14 +218,10 @@ _TO_RELEASE = locked(operations, _MESSAGES, *_UNSTARTED)
 _TO_MARK = locked(operations, _MESSAGES, *_UNSTARTED, sa.not_(is_paused(operations.c)))
 
 
-def _power_of_two(exponent: sa.ColumnElement[int]) -> sa.ColumnElement[float]:
-    # SQLite may be built without power().
-    return sa.case((exponent == 0, 1.0), (exponent == 1, 2.0), (exponent == 2, 4.0), else_=8.0)
-
-
 _NEXT_RESEND = sa.case(
-    (operations.c.sendings > MOST_DOUBLINGS, LONGEST_RESEND.total_seconds()),
-    else_=FIRST_RESEND.total_seconds() * _power_of_two(operations.c.sendings),
+    {sendings: span.total_seconds() for sendings, span in enumerate(RESENDS)},
+    value=operations.c.sendings,
+    else_=LONGEST_RESEND.total_seconds(),
 )
 _SENT_NOW = becomes(
     OperationState.QUEUED,
