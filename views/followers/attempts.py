@@ -57,7 +57,7 @@ def take(
         runs_before = recorded.state == OperationState.RUNNING
         if runs_before and recorded.last_attempt == recorded.attempt - 1:
             return EARLY
-        if external_send.take_up(connection, *its):
+        if external_worker.take_up(connection, *its):
             known = recorded_of(connection, *its) or recorded
     step = external_worker.begun(STEP, repeatable=repeatable)
     return external_worker.take(connection, wanted, CELERY, step, alerts, known)
@@ -80,6 +80,9 @@ def finish(
     alerts: AlertSettings,
 ) -> EndResult:
     """End an attempt as its worker reports; raises LeaseLost."""
+    if report["outcome"] == "cut off":
+        # A cancel may have been requested since the facts were read.
+        recorded = recorded_of(connection, key.id, key.attempt) or recorded
     step = (recorded.steps or [{"name": STEP}])[0]
     ending = _ending(recorded, report, may_repeat=bool(step.get("repeatable")))
     ended = external_worker.finish(connection, key, step, ending, alerts, report)

@@ -28,7 +28,7 @@ from models.store.operations.reserve import Message
 from models.store.operations.start_checks import refuse, why_not
 from models.store.operations.take import IS_WANTED, recorded_of
 from models.store.operations.transitions import PENDING, SENT_ONCE_MORE, fenced, move
-from models.tables import SENDABLE, action_state, operations, revisions, small_apps
+from models.tables import SENDABLE, operations, revisions, small_apps
 from models.values import format_instant
 from runtime.sections import AlertSettings
 
@@ -249,28 +249,6 @@ def hand_over(
 ) -> None:
     """End a sent attempt (id, number) that no worker follows; nothing if one has claimed it."""
     _end(connection, its, Outcome(OperationState.HANDED_OVER, reason=reason), alerts)
-
-
-def take_up(connection: sa.Connection, operation_id: UUID, attempt: int) -> bool:
-    """Make a handed-over operation claimable by a worker that follows; False if it was not.
-
-    It no longer counts as a run until it ends. Called in the transaction of the claim.
-    """
-    taken = move(
-        OperationState.QUEUED,
-        fenced(operation_id, attempt),
-        since={OperationState.HANDED_OVER},
-        reason=None,
-    ).returning(operations.c.action_uid, operations.c.subject)
-    row = connection.execute(taken).one_or_none()
-    if row is None:
-        return False
-    # In the order that all writers keep: a subject's row before its action's.
-    for subject in dict.fromkeys((row.subject or "", "")):
-        its_own = (action_state.c.action_uid == row.action_uid, action_state.c.subject == subject)
-        counted = sa.update(action_state).where(*its_own, action_state.c.run_number > 0)
-        connection.execute(counted.values(run_number=action_state.c.run_number - 1))
-    return True
 
 
 def _fail(

@@ -18,7 +18,8 @@ from models.store.operations.end import EndResult, Outcome, end
 from models.store.operations.heartbeat import ATTEMPT, ProgressUpdate, fence
 from models.store.operations.start_checks import NotStarted, OperationFacts
 from models.store.operations.take import Claim, ClaimRequest, claim
-from models.tables import attempts, operations
+from models.store.operations.transitions import fenced, move
+from models.tables import action_state, attempts, operations
 from models.worker_kinds import WorkerKind
 from runtime.clock import utc_now
 from runtime.sections import AlertSettings
@@ -70,6 +71,28 @@ def take(
     if isinstance(found, Claim) and not found.is_running:
         return replace(found, steps=[step])
     return found
+
+
+def take_up(connection: sa.Connection, operation_id: UUID, attempt: int) -> bool:
+    """Make a handed-over operation claimable by a worker that follows; False if it was not.
+
+    It no longer counts as a run until it ends. Called in the transaction of the claim.
+    """
+    taken = move(
+        OperationState.QUEUED,
+        fenced(operation_id, attempt),
+        since={OperationState.HANDED_OVER},
+        reason=None,
+    ).returning(operations.c.action_uid, operations.c.subject)
+    row = connection.execute(taken).one_or_none()
+    if row is None:
+        return False
+    # In the order that all writers keep: a subject's row before its action's.
+    for subject in dict.fromkeys((row.subject or "", "")):
+        its_own = (action_state.c.action_uid == row.action_uid, action_state.c.subject == subject)
+        counted = sa.update(action_state).where(*its_own, action_state.c.run_number > 0)
+        connection.execute(counted.values(run_number=action_state.c.run_number - 1))
+    return True
 
 
 def beat(connection: sa.Connection, key: AttemptKey, progress: Mapping[str, Any]) -> bool:

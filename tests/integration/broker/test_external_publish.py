@@ -17,7 +17,7 @@ from models.store import tenants
 from models.store.actions.explain_facts import Status
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import external_send, refusals, reserve
+from models.store.operations import external_send, external_worker, refusals, reserve
 from models.store.operations.end import Outcome
 from models.store.operations.start_checks import TAKEN, NotStarted
 from models.store.operations.take import ClaimRequest, recorded_of
@@ -240,7 +240,7 @@ def test_what_a_follower_never_claims_is_handed_over_after_an_hour_and_can_be_cl
     sweep(engine)
     assert row_of(engine, id)["state"] == "handed_over"
     with engine.begin() as connection:
-        assert external_send.take_up(connection, id, 1)
+        assert external_worker.take_up(connection, id, 1)
         assert not isinstance(claim(connection, id, 1, "shop@host", alerts=NO_ALERTS), NotStarted)
 
     row = row_of(engine, id)
@@ -371,19 +371,6 @@ def test_a_broker_that_falls_silent_leaves_one_task_in_doubt_and_releases_the_ot
     assert sent.error is not None
     assert {row["state"] for row in rows} == {"pending"}
     assert sorted(row["send_started_at"] is None for row in rows) == [False, True, True]
-
-
-def test_a_broker_without_memory_refuses_for_certain(engine: sa.Engine, broker: Broker) -> None:
-    id = due(engine, celery_action(engine))
-    with broker.client() as client:
-        client.config_set("maxmemory", 1)
-        try:
-            sent = dispatch_ready(engine)
-        finally:
-            client.config_set("maxmemory", 0)
-
-    assert sent.error is not None
-    assert row_of(engine, id)["send_started_at"] is None
 
 
 def test_a_task_that_is_no_longer_allowed_fails_where_it_was_to_be_sent(
@@ -557,40 +544,6 @@ def test_a_manual_run_sends_at_once(engine: sa.Engine, broker: Broker) -> None:
 
     assert sent.count == 1
     assert [one.headers["id"] for one in celery_messages(broker)] == [str(id)]
-
-
-def test_another_broker_that_is_away_keeps_nothing_of_ours_back(
-    engine: sa.Engine, settings: Settings, broker: Broker
-) -> None:
-    celery = allowing(settings, "shop.*").celery
-    url = type(settings.broker_url)("redis://127.0.0.1:9/0")
-    other = celery.model_copy(update={"broker_url": url})
-    configure(settings.model_copy(update={"celery": other}))
-    theirs = due(engine, celery_action(engine))
-    update_operation(engine, theirs, not_before=database_now(-1.0))
-
-    sent = dispatch_ready(engine)
-
-    assert sent.error is None
-    assert row_of(engine, theirs)["state"] == "pending"
-
-
-def test_another_broker_gets_the_tasks_of_the_application_that_has_it(
-    engine: sa.Engine, settings: Settings, broker: Broker
-) -> None:
-    url = type(settings.broker_url)(broker.url.replace("/0", "/1"))
-    celery = allowing(settings, "shop.*").celery.model_copy(update={"broker_url": url})
-    configure(settings.model_copy(update={"celery": celery}))
-    # There, the names of our queues are anybody's.
-    id = due(engine, celery_action(engine, step={"queue": "shop"}))
-
-    dispatch_ready(engine)
-
-    assert row_of(engine, id)["state"] == "handed_over"
-    assert celery_messages(broker, "shop") == []
-    with broker.client() as client:
-        client.select(1)
-        assert client.llen("shop") == 1
 
 
 def test_an_application_with_a_prefix_of_its_keys_gets_its_tasks(
