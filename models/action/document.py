@@ -2,11 +2,12 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from datetime import datetime
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import InitErrorDetails
 
 from minutebook.steps import Steps
 from models.action.allowed import problems_of_hooks, problems_of_steps, problems_of_task
@@ -15,13 +16,13 @@ from models.action.intervals import IntervalModel
 from models.action.plan import Plan
 from models.action.policy import PolicyModel
 from models.action.recipients import RecipientFilterModel
-from models.action.steps import OperationModel
+from models.action.steps import OperationModel, sending_steps
 from models.action.when import WhenModel
 from models.celery_task import DEFAULT_QUEUE
 from models.document import Document, as_written, read_document
 from models.errors import InvalidAction, Problem
 from models.parsing import ParseContext, Reading
-from models.problems import ROOT, problems_of
+from models.problems import ROOT, line_error, problems_of
 from models.values import ActionName, Flag, Name, Text
 from models.values.durations import format_span
 
@@ -51,6 +52,25 @@ class ScheduledActionModel(Document):
     policy: PolicyModel = PolicyModel()
     hooks: HooksModel = HooksModel()
 
+    @classmethod
+    def contradictions(cls, raw: Mapping[str, Any], reading: Reading, /) -> list[InitErrorDetails]:
+        """Return the fault of a sending step without recipients.
+
+        An action on users' events needs none: it sends to its subject.
+        """
+        sending = sending_steps(raw.get("operations"), reading.steps)
+        when, recipients = raw.get("when"), raw.get("recipients", {})
+        is_event = isinstance(when, Mapping) and any(
+            key in when and not isinstance(when[key], Mapping) for key in ("on", "after")
+        )
+        is_empty = isinstance(recipients, Mapping) and not any(
+            recipients.get(key) for key in ("users", "groups")
+        )
+        if not sending or is_event or not is_empty:
+            return []
+        remedy = f'{sending[0]} needs recipients; write {{"users": […]}} or {{"groups": ["all"]}}'
+        return [line_error(("recipients",), raw.get("recipients"), remedy)]
+
 
 # Keys that only the document of a small app has.
 APP_KEYS = {"zone", "domains", "templates", "calendars", "users", "groups", "settings"}
@@ -71,7 +91,7 @@ def parse_action(document: object, context: ParseContext) -> ScheduledActionMode
         queue = action.policy.queue
         problems += problems_of_steps(action.operations, queue, context.trust, context.commands)
         problems += problems_of_hooks(action.hooks, context.trust, context.channels)
-        problems += [*_problem_of_recipients(action), *_problem_of_tolerance(action)]
+        problems += _problem_of_tolerance(action)
         if context.celery is not None:
             rules = context.celery.within(context.trust)
             problems += problems_of_task(action.operations, queue, rules)
@@ -80,23 +100,13 @@ def parse_action(document: object, context: ParseContext) -> ScheduledActionMode
     return action
 
 
-def _problem_of_recipients(action: ScheduledActionModel) -> Iterator[Problem]:
-    """Yield the fault of a sending step without recipients.
-
-    An action on users' events needs none: it sends to its subject.
-    """
-    sending, recipients = action.operations.sending, action.recipients
-    if sending and not action.when.is_about_users and (not recipients or recipients.names_nobody):
-        remedy = f'{sending[0]} needs recipients; write {{"users": […]}} or {{"groups": ["all"]}}'
-        yield Problem("recipients", as_written(recipients), remedy)
-
-
-def _problem_of_tolerance(action: ScheduledActionModel) -> Iterator[Problem]:
-    """Yield a fault if each occurrence is to run, and those that come too soon are not."""
+def _problem_of_tolerance(action: ScheduledActionModel) -> list[Problem]:
+    """Return a fault if each occurrence is to run, and those that come too soon are not."""
     tolerances = [rule.tolerance for rule in action.when.rules if isinstance(rule, IntervalModel)]
-    if action.policy.catch_up == "all" and tolerances and tolerances[0] is not None:
-        remedy = 'drops occurrences that "catch_up": "all" runs; remove one of the two'
-        yield Problem("when.tolerance", format_span(tolerances[0]), remedy)
+    if action.policy.catch_up != "all" or tolerances in ([], [None]):
+        return []
+    remedy = 'drops occurrences that "catch_up": "all" runs; remove one of the two'
+    return [Problem("when.tolerance", format_span(tolerances[0] or timedelta(0)), remedy)]
 
 
 def load_action(

@@ -13,7 +13,7 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails
 
-from minutebook.steps import USER_ORDER, StepSpec
+from minutebook.steps import USER_ORDER, Steps, StepSpec
 from models.celery_task import HandOver
 from models.document import Document, NoParameters, as_object
 from models.job import Job
@@ -107,6 +107,17 @@ class OperationModel(BaseModel):
     @model_serializer
     def _written(self) -> dict[str, Any]:
         return {step.name: step.written for step in self.steps}
+
+
+def sending_steps(operations: object, known: Steps) -> tuple[str, ...]:
+    """Return the steps of an unchecked `operations` object that need recipients."""
+    if not isinstance(operations, Mapping):
+        return ()
+    return tuple(
+        name
+        for name, value in operations.items()
+        if name in known and known[name].sends and flag_of(value) is not False
+    )
 
 
 def _read_step(name: str, value: object, reading: Reading) -> StepModel | None:
