@@ -143,8 +143,6 @@ def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
     """Run a worker until it is stopped; return its exit code."""
     # The worker accepts JSON only, and running it as root is the operator's choice.
     warnings.filterwarnings("ignore", category=SecurityWarning)
-    # It advises a setting that would cut off running operations at each lost connection.
-    warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)
     app = configure(settings)
     app.conf.broker_heartbeat = BROKER_HEARTBEAT_S
     hostname = f"{name}@{socket.gethostname()}:{os.getpid()}"
@@ -165,6 +163,8 @@ def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
         optimization="fair",
         quiet=True,
     )
+    # At each lost connection, it advises a setting that would cut off running operations.
+    warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)
     # Before the pool forks: what is not looked at is shared with its processes.
     keep_what_is_loaded()
     try:
