@@ -4,8 +4,8 @@ import asyncio
 import logging
 import os
 import socket
-from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +22,6 @@ from runtime.logs.events import EventLog
 from views.installation import Installation
 from views.jobs import taking, work
 from views.jobs.taking import JobToDo
-from web import pairing
 from web.plain import STOPPING
 from web.problems import Stopping
 
@@ -165,7 +164,7 @@ class Handout:
         found = await anyio.to_thread.run_sync(
             taking.offers, self.opened, most, limiter=self._limit
         )
-        pairs = pairing.pair(self._free(), found, BATCH)
+        pairs = pair(self._free(), found, BATCH)
         if not pairs:
             return False
         count = await self._take(pairs)
@@ -253,6 +252,25 @@ class Handout:
             taking.note_queues, self.opened, self._name, os.getpid(), queues, limiter=self._limit
         )
         self._noted_at = now
+
+
+def pair(
+    waiters: Iterable[_Waiter], offers: Mapping[tuple[int, str], Sequence[Offer]], most: int
+) -> list[Pair]:
+    """Return up to `most` jobs and their workers: the first worker gets the oldest job."""
+    left = {lane: deque(those) for lane, those in offers.items()}
+    pairs: list[Pair] = []
+    for one in waiters:
+        if len(pairs) == most:
+            break
+        its = [
+            those
+            for (app_id, queue), those in left.items()
+            if those and one.queue == queue and one.app_id in {None, app_id}
+        ]
+        if its:
+            pairs.append((min(its, key=lambda those: those[0].recorded_at).popleft(), one))
+    return pairs
 
 
 def _wanted(offer: Offer, waiter: _Waiter) -> ClaimRequest:

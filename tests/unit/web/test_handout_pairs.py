@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from web.pairing import Lane, pair
+from web.handout import pair
 
 BUSY, OTHER = 1, 2
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -26,7 +27,7 @@ class Job:
     recorded_at: datetime
 
 
-def jobs(busy: str, other: str) -> dict[Lane, list[Job]]:
+def jobs(busy: str, other: str) -> dict[tuple[int, str], Any]:
     """Return jobs of both apps, recorded in the order of their letters."""
     return {
         (app, "quick"): [Job(one, NOON + timedelta(seconds=ord(one))) for one in names]
@@ -34,8 +35,9 @@ def jobs(busy: str, other: str) -> dict[Lane, list[Job]]:
     }
 
 
-def paired(workers: list[Worker], waiting: dict[Lane, list[Job]], most: int = 10) -> list[str]:
-    return [f"{job.name} {worker.name}" for job, worker in pair(workers, waiting, most)]
+def paired(workers: list[Any], waiting: dict[tuple[int, str], Any], most: int = 10) -> list[str]:
+    found: Any = pair(workers, waiting, most)
+    return [f"{job.name} {worker.name}" for job, worker in found]
 
 
 def test_the_oldest_job_goes_to_the_first_worker() -> None:
