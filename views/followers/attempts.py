@@ -80,9 +80,6 @@ def finish(
     alerts: AlertSettings,
 ) -> EndResult:
     """End an attempt as its worker reports; raises LeaseLost."""
-    if report["outcome"] == "cut off":
-        # A cancel may have been requested since the facts were read.
-        recorded = recorded_of(connection, key.id, key.attempt) or recorded
     step = (recorded.steps or [{"name": STEP}])[0]
     ending = _ending(recorded, report, may_repeat=bool(step.get("repeatable")))
     ended = external_worker.finish(connection, key, step, ending, alerts, report)
