@@ -248,7 +248,9 @@ def a_failure_has_its_notice(history: History) -> Iterator[str]:
 
 
 def a_missed_occurrence_has_its_cause(history: History) -> Iterator[str]:
-    ticks = sorted(row["now"] for row in history.facts.tables["ticks"])
+    # A tick that recorded something and could not report it was no outage.
+    recorded = [row["recorded_at"] for row in history.scheduled]
+    ticks = sorted([*(row["now"] for row in history.facts.tables["ticks"]), *recorded])
     outages = [(one, after) for one, after in pairwise(ticks) if after - one > TWO_TICKS]
     missed = [
         (row["action_uid"], row["occurrence_at"], row["reason"])

@@ -193,18 +193,18 @@ class Crew:
             attempt=one.attempt, delivery=random.randbytes(8).hex(), worker=self._name()
         )
         taken = self._asked(lambda: followers.take(self.follower, str(one.id), asked))
-        self._line(str(one.id), one.attempt, "celery_task", "start", False)
+        self._line(str(one.id), one.attempt, "celery_task", "start", True)
         for _ in range(random.choice((0, 0, 1, 3))):
             self.loom.pause("work", random.uniform(0.1, 5.0))
             beat = Beat(lease=taken.lease)
             with suppress(*DATABASE_AWAY, ConnectionError):
                 if self._once(lambda: followers.beat(self.follower, str(one.id), beat)).stop:  # noqa: B023
-                    self._line(str(one.id), one.attempt, "celery_task", "stopped", False)
+                    self._line(str(one.id), one.attempt, "celery_task", "stopped", True)
                     report = EndReport(lease=taken.lease, outcome="cancelled")
                     self._asked(lambda: followers.end(self.follower, str(one.id), report))  # noqa: B023
                     return
         is_well = random.random() < 0.8
-        self._line(str(one.id), one.attempt, "celery_task", "end" if is_well else "fail", False)
+        self._line(str(one.id), one.attempt, "celery_task", "end" if is_well else "fail", True)
         outcome: Any = "success" if is_well else "failed"
         report = EndReport(lease=taken.lease, outcome=outcome, error=None if is_well else "no")
         self._asked(lambda: followers.end(self.follower, str(one.id), report))
