@@ -85,6 +85,10 @@ class History:
             for uid in self.actions
         }
 
+    def is_repeated(self, at: datetime) -> bool:
+        """Return whether an instant was shown twice, or decided ahead of the clock."""
+        return any(one.has(at) for one in self.repeated)
+
     def may_be_undone(self, at: datetime) -> bool:
         """Return whether an instant may have been decided again."""
         return any(one.has(at) for one in self.undone)
