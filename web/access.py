@@ -42,22 +42,20 @@ AppQuery = Annotated[
 
 @dataclass
 class Failures:
-    """Wrong tokens by address; an address with too many is refused unheard for a minute."""
+    """Wrong tokens by address: too many are told to wait. A right one is never refused.
+
+    Workers and people may share an address with what has an old token.
+    """
 
     _times: dict[str, deque[float]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
-    def check(self, address: str) -> None:
-        """Raise TooManyFailures for an address that sent too many wrong tokens."""
+    def note(self, address: str) -> None:
+        """Count a wrong token; raise TooManyFailures if its address sent too many."""
         with self._lock:
             times = self._recent(address)
             if len(times) >= MOST_FAILURES:
                 raise TooManyFailures("too many wrong tokens came from this address; wait a minute")
-
-    def note(self, address: str) -> None:
-        """Count a wrong token."""
-        with self._lock:
-            times = self._recent(address)
             times.append(monotonic())
             self._times.pop(address, None)
             self._times[address] = times
@@ -167,21 +165,12 @@ def is_local(request: Request) -> bool:
 
 def authenticated(request: Request, text: str, kind: TokenKind) -> Bearer:
     """Return the bearer of a token or link; raises Unauthorized, or TooManyFailures."""
-    _failures(request).check(_address(request))
     bearer = bearer_of(request, text, kind)
     if bearer is None:
-        _failures(request).note(_address(request))
+        failures: Failures = request.app.state.failures
+        failures.note(request.client.host if request.client else "")
         raise Unauthorized(f"the {kind} is unknown, expired or revoked")
     return bearer
-
-
-def _failures(request: Request) -> Failures:
-    failures: Failures = request.app.state.failures
-    return failures
-
-
-def _address(request: Request) -> str:
-    return request.client.host if request.client else ""
 
 
 def bearer_of(request: Request, text: str, kind: TokenKind) -> Bearer | None:

@@ -79,13 +79,13 @@ def test_a_body_that_does_not_come_is_refused(
     assert b"did not arrive in time" in answer
 
 
-def test_wrong_tokens_end_in_silence(web_on_sqlite: Web) -> None:
+def test_too_many_wrong_tokens_wait_and_a_right_one_never(web_on_sqlite: Web) -> None:
     web = web_on_sqlite
     right = web.client()
     wrong = web.client(role=None, headers={"Authorization": "Bearer mbt_000000000000_x"})
 
     assert [wrong.get("/api/apps").status_code for _ in range(22)] == [401] * 20 + [429] * 2
-    assert right.get("/api/apps").status_code == 429
+    assert right.get("/api/apps").status_code == 200
     assert right.get("/healthz").status_code == 204
 
 
