@@ -96,6 +96,8 @@ def _seen(
         first = found = tick_work.look(connection, at, *spans)
         if _set_right(connection, found):
             found = tick_work.look(connection, at, *spans)
+    elif found.gap < timedelta(0):
+        clock_steps.begin_events(connection, found.now)
     was_down = downtime.note(connection, first.last_now, found.now, longest_gap)
     key_values.set_value(connection, key_values.LAST_NOW, found.now.isoformat())
     set_back_s = first.ahead.total_seconds() if first.ahead > CLOCK_WAS_WRONG else 0.0

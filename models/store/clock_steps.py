@@ -6,27 +6,30 @@ second run. Records of what ran keep the instants that their clock showed.
 """
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
 from models.action.plan import Plan
+from models.bulk_sql import given
 from models.column_types import UTCDateTime
 from models.operation import UNSTARTED, OperationState
 from models.sql import database_now, in_unindexed
 from models.store import key_values
-from models.store.actions.missed import SECOND, due_among, recorded_in, with_plans
+from models.store.actions.missed import due_among, recorded_in, with_plans
 from models.store.conditions import (
     IS_ACTIVE_BACKFILL,
     IS_LIVE,
     IS_OWED,
     IS_UNSTARTED,
+    NOT_DELETED,
 )
 from models.store.notices import LONGEST_WAIT
 from models.store.notices import missed as missed_notices
 from models.store.operations import RESERVED_FOR
+from models.store.people import events
 from models.stored import document_in
 from models.tables import (
     action_cursor,
@@ -40,6 +43,7 @@ from models.tables import (
     revisions,
 )
 
+SECOND = timedelta(seconds=1)
 # In the text of a plan that counts from an instant.
 COUNTING = '"starting_at":'
 
@@ -55,18 +59,49 @@ def set_right(connection: sa.Connection, now: datetime) -> None:
         connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
     missed_notices.tell_again(connection)
     seen = key_values.instant_value(connection, key_values.EVENTS_DECIDED)
+    first_at = events.withdraw_missed(connection, now) or now
     if seen is not None:
-        key_values.set_value(connection, key_values.EVENTS_DECIDED, min(seen, now).isoformat())
+        key_values.set_value(
+            connection, key_values.EVENTS_DECIDED, min(seen, first_at, now).isoformat()
+        )
     # Occurrences, and so the ends of spans, are whole seconds.
     second, at = (sa.literal(one, UTCDateTime()) for one in (now.replace(microsecond=0), now))
     _count_from(connection, second, actions.c.created_at > now)
+    again = _withdrawn_across(connection, at)
     _count_across(connection, now.replace(microsecond=0))
     for statement in _statements(second, at):
         connection.execute(statement)
+    if again:
+        connection.execute(_DECIDED, {"given": again})
+
+
+_UNTIL = given(action_cursor, "action_uid", "watermark")
+_DECIDED = (
+    sa.update(action_cursor)
+    .where(action_cursor.c.action_uid == _UNTIL.c.action_uid)
+    .values(watermark=_UNTIL.c.watermark)
+)
+
+
+def _withdrawn_across(
+    connection: sa.Connection, now: sa.ColumnElement[datetime]
+) -> list[dict[str, Any]]:
+    """Withdraw spans across `now` that a tick can decide again; return the watermarks before them.
+
+    The others belong to old revisions, or to actions that are deleted or quarantined.
+    """
+    its, is_across = missed_spans.c, missed_spans.c.first_at <= now
+    is_newest = (actions.c.uid == its.action_uid, actions.c.revision == its.revision)
+    decided = sa.exists().where(*is_newest, NOT_DELETED, actions.c.quarantined.is_(None))
+    those = (is_across, its.last_at > now, decided)
+    query = sa.select(its.action_uid, sa.func.min(its.first_at)).where(*those)
+    found = connection.execute(query.group_by(its.action_uid)).all()
+    connection.execute(sa.delete(missed_spans).where(*those))
+    return [{"action_uid": uid, "watermark": at - SECOND} for uid, at in found if at and uid]
 
 
 def _count_across(connection: sa.Connection, now: datetime) -> None:
-    """Count spans of missed occurrences up to `now`, where a rule of the clock knows how many."""
+    """Count what is left of spans across `now`, where a rule of the clock knows how many."""
     its = missed_spans.c
     across = with_plans().where(its.first_at <= now, its.last_at > now)
     found = connection.execute(across).mappings().all()
@@ -140,6 +175,17 @@ def begin_again(connection: sa.Connection, uid: UUID, now: datetime) -> None:
     """Let the revisions of a changed action begin at `now` at the latest, after a small step."""
     held = _hold_from(sa.literal(now, UTCDateTime()))
     connection.execute(held.where(revisions.c.action_uid == uid))
+
+
+def begin_events(connection: sa.Connection, now: datetime) -> None:
+    """Let event actions that were changed ahead of `now` begin at `now`, after a small step too.
+
+    They have no watermark that waits for the clock to catch up.
+    """
+    of_events = sa.select(actions.c.uid).where(actions.c.event.is_not(None))
+    ahead = (action_cursor.c.watermark > now, action_cursor.c.effective_from > now)
+    its = sa.update(action_cursor).where(action_cursor.c.action_uid.in_(of_events), *ahead)
+    connection.execute(its.values(effective_from=now))
 
 
 def come_back(connection: sa.Connection, behind: datetime, now: datetime) -> int:

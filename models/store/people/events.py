@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from models.bulk_sql import given
 from models.column_types import StorableText, UTCDateTime
 from models.events import ACTIVATED, CREATED, END_OF, LAST_SEEN, Happened, ended_action
+from models.operation import OperationState
 from models.sql import in_many, insert_ignoring, parts_of
 from models.store.conditions import IS_LIVE, of_app
 from models.store.people.selection import groups_of
@@ -21,6 +22,8 @@ from models.tables import (
     actions,
     events,
     group_members,
+    missed_spans,
+    operations,
     users,
 )
 
@@ -29,6 +32,7 @@ BATCH = 1_000
 RANGES_AT_ONCE = 5_000
 CUSTOM = "custom"
 END = "end"
+SECOND = timedelta(seconds=1)
 # The columns of an event: its instant, and whether an import wrote it without raising the event.
 ANCHORS = {
     CREATED: (users.c.created_at, users.c.created_silent),
@@ -142,6 +146,31 @@ def hold_all(connection: sa.Connection, uids: Collection[UUID]) -> dict[UUID, in
         in_many(connection, actions.c.uid, held), IS_LIVE, actions.c.quarantined.is_(None)
     )
     return {row.uid: row.revision for row in connection.execute(unchanged)}
+
+
+def withdraw_missed(connection: sa.Connection, now: datetime) -> datetime | None:
+    """Withdraw missed records after `now`; return the instant to decide from again, or None.
+
+    A span across `now` is withdrawn as a whole, with overlapping spans of other actions: all
+    actions are decided again from the same instant.
+    """
+    uids = sa.select(actions.c.uid).where(actions.c.event.is_not(None))
+    of_events = missed_spans.c.action_uid.in_(uids)
+    connection.execute(
+        sa.delete(operations).where(
+            operations.c.action_uid.in_(uids),
+            operations.c.occurrence_at > now,
+            operations.c.state == OperationState.MISSED,
+        )
+    )
+    first, since = sa.select(sa.func.min(missed_spans.c.first_at)).where(of_events), now
+    while True:
+        found = connection.execute(first.where(missed_spans.c.last_at > since)).scalar_one()
+        if found is None or found > since:
+            break
+        since = found - SECOND
+    connection.execute(sa.delete(missed_spans).where(of_events, missed_spans.c.last_at > since))
+    return since if since < now else None
 
 
 _ended = actions.alias("ended")

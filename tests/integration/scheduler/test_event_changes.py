@@ -198,3 +198,18 @@ def test_a_user_may_become_a_recipient_within_the_look_back(
     run_tick(engine, clock, NOON + MINUTE)
 
     assert [row["subject"] for row in rows_of(engine, action)] == ["ann"]
+
+
+def test_an_event_after_a_change_by_a_clock_a_little_ahead_is_not_lost(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    run_tick(engine, clock, NOON + 4 * MINUTE)
+    action = make_action(engine, **on_paid(look_back="PT5M"))
+    run_tick(engine, clock, NOON + 4 * MINUTE + SECOND)
+    run_tick(engine, clock, NOON)
+    clock.set(NOON + MINUTE)
+    become_known(engine, NOON + MINUTE)
+
+    run_tick(engine, clock, NOON + 2 * MINUTE)
+
+    assert [row["state"] for row in rows_of(engine, action)] == ["queued"]
