@@ -22,7 +22,7 @@ def test_a_daemon_of_an_older_release_refuses_to_start_and_changes_nothing(
     assert (code, once.returncode) == (2, 2)
     for said in (daemon.text(), once.stderr):
         assert "tz 2999z" in said
-        assert "upgrade it (the tzdata package) and start again" in said
+        assert "upgrade this process (the tzdata package) and start it again first" in said
     assert installation.rows() == []
     assert installation.ticks() == []
     with reading(installation.engine) as connection:
