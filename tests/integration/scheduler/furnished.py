@@ -313,7 +313,7 @@ def _rows_of_app(name: str, event: str) -> Rows:
     its = {"id": snapshot, **OF_APP, "domain": name}
     yield "snapshots", {**its, **file, "validators": {}, "created_at": now}
     yield "domains", {**OF_APP, "name": name, "source": "{}", "staging_id": snapshot}
-    document = {"kind": "design", "name": name, "staging": "{}", "staged_at": now}
+    document = {"kind": "design", "name": name, "staging": "{}"}
     yield "app_documents", {**OF_APP, **document}
     user = {"email": "a@b.c", "active": True, "created_at": old, "activated_at": old}
     yield "users", {**OF_APP, "id": name, **user}
