@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Callable
 from datetime import datetime
+from math import inf
 from time import monotonic
 from typing import Any
 from uuid import uuid4
@@ -192,10 +193,8 @@ def _outcome_of(
         return "time limit", {}
     if not (isinstance(error, SystemExit) and _is_of_a_worker_that_stops(error)):
         return "failed", {"error": _text(error), "traceback": traceback_of(error)}
-    is_late = is_too_late(operation.killed_at)
-    return (
-        ("failed", {"error": TIME_LIMIT_TEXT}) if is_late else ("cut off", {"error": _text(error)})
-    )
+    late = "failed", {"error": TIME_LIMIT_TEXT}
+    return late if is_too_late(operation.killed_at) else ("cut off", {"error": _text(error)})
 
 
 def _is_of_a_worker_that_stops(error: SystemExit) -> bool:
@@ -234,10 +233,7 @@ def _claim(task: Any, message: dict[str, Any], follower: Follower) -> FollowedOp
     while True:
         try:
             taken = reporter.server.ask(f"{path}:take", said, TAKE_S)
-            reporter.held.note(taken["lease"], killed_at)
-            operation = FollowedOperation(taken, SoftTimeLimitExceeded, reporter)
-            operation.killed_at = killed_at
-            return operation
+            return FollowedOperation(taken, SoftTimeLimitExceeded, reporter, killed_at)
         except ServerAway as away:
             if away.is_in_doubt:
                 # It may be taken all the same: then it is given back.
@@ -264,11 +260,11 @@ def _lease_of(id: str, said: dict[str, Any]) -> str:
     return f"{id.replace('-', '')}-{said['attempt']}-{said['delivery']}"
 
 
-def _killed_at(task: Any, follower: Follower) -> float | None:
+def _killed_at(task: Any, follower: Follower) -> float:
     """Return when Celery's time limit kills this process, by the machine's monotonic clock."""
     of_message = (getattr(task.request, "timelimit", None) or (None,))[0]
     limit_s = of_message or task.time_limit or follower.time_limit_s
-    return None if limit_s is None else monotonic() + float(limit_s)
+    return inf if limit_s is None else monotonic() + float(limit_s)
 
 
 def _put_back(task: Any, message: dict[str, Any], follower: Follower, cause: str) -> None:

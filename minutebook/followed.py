@@ -8,9 +8,12 @@ import signal
 from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import datetime
+from math import inf
+from time import monotonic
 from typing import Any, TypeVar
 from uuid import UUID
 
+from minutebook.held import ANSWERS, SILENT
 from minutebook.lease import LOST, NEWS_EVERY_S, NEWS_SOON_S, TIME_LIMIT, Keeper, Limits
 from minutebook.reporter import Reporter
 from minutebook.server import NotDone, ServerAway
@@ -50,6 +53,7 @@ class FollowedOperation(Keeper):
         claim: dict[str, Any],
         on_time_limit: type[BaseException],
         reporter: Reporter | None,
+        killed_at: float = inf,
     ) -> None:
         super().__init__(Limits(**claim["limits"]))
         self.operation_id = UUID(claim["operation_id"])
@@ -71,13 +75,15 @@ class FollowedOperation(Keeper):
         self._reporter = reporter
         self._on_time_limit = on_time_limit
         # When Celery's own time limit ends its process, by the machine's monotonic clock.
-        self.killed_at: float | None = None
+        self.killed_at = killed_at
+        note = (self._lease, self.limits.heartbeat_s, killed_at)
+        self._place = None if reporter is None else reporter.held.note(*note)
+        # After its place was noted: an answer to what was asked before is not its own.
+        self._renewed_at = monotonic()
         # What the task has reported, and what of that is not written yet.
         self._reported: dict[str, Any] = {}
         self._progress: dict[str, Any] = {}
         self._is_urgent = False
-        # Whether the last heartbeat found no server, which is said once.
-        self._is_unheard = False
 
     def progress(
         self,
@@ -133,11 +139,14 @@ class FollowedOperation(Keeper):
             its.report((f"{self._path}:end", said))
         except NotDone as refused:
             logger.warning("operation %s: %s; its end is lost", self.operation_id, refused)
-        its.held.clear()
+        self.forget()
 
     def forget(self) -> None:
         """Leave an attempt that is not this worker's any more."""
-        self._its.held.clear()
+        with self._lock:
+            place, self._place = self._place, None
+        if place is not None:
+            place.is_running = False
 
     @property
     def _its(self) -> Reporter:
@@ -151,25 +160,34 @@ class FollowedOperation(Keeper):
         return self.beat_at + (NEWS_SOON_S if self._is_urgent else NEWS_EVERY_S)
 
     def beat(self) -> float:
-        """Renew the lease and report new progress; return the seconds until the next renewal."""
+        """Renew the lease, unless the worker's own process does; report new progress."""
+        if self._progress or not self._is_kept():
+            self._renew()
+        return min(NEWS_EVERY_S, self.limits.heartbeat_s)
+
+    def _renew(self) -> None:
         with self._lock:
             progress, self._progress, self._is_urgent = self._progress, {}, False
         try:
             said = {"lease": self._lease, "progress": progress}
             answer = self._its.server.ask(f"{self._path}:beat", said, BEAT_S)
-        except ServerAway as error:
-            if not self._is_unheard:
-                logger.warning("heartbeat of %s: %s", self.operation_id, error)
-            self._is_unheard = True
+        except ServerAway:
+            # The worker's own process says so.
             with self._lock:
                 self._progress = {**progress, **self._progress}
-            return NEWS_EVERY_S
         except NotDone:
             self.asked = LOST
-            return self.limits.heartbeat_s
-        self._is_unheard = False
-        self.asked = answer.get("stop") or self.asked
-        return self.limits.heartbeat_s
+        else:
+            self._renewed_at, self.asked = self.beat_at, answer.get("stop") or self.asked
+
+    def _is_kept(self) -> bool:
+        """Return whether the lease was renewed lately; learn what its renewal was answered."""
+        if self._place is not None:
+            self._place.looked_at = monotonic()
+            renewed_at, answer = self._place.renewed_at, self._place.answer
+            if renewed_at > self._renewed_at:
+                self._renewed_at, self.asked = renewed_at, ANSWERS[answer] or self.asked
+        return monotonic() - self._renewed_at < SILENT * self.limits.heartbeat_s
 
     def interruption(self, why: str) -> BaseException:
         """Return what to raise in the task: Celery's own error at the time limit."""

@@ -1,25 +1,23 @@
 """What a worker's own process does for the processes of its pool, by one thread.
 
-It repeats what a task could not report, reports what a killed process held, and says that the
-worker lives.
+It renews the leases of what runs, repeats what a task could not report, reports what a killed
+process held, and says that the worker lives.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import mmap
 import os
 import socket
-import struct
 import threading
-from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 from uuid import UUID
 
+from minutebook.held import ANSWERS, Held
+from minutebook.lease import LOST
 from minutebook.server import NotDone, Server, ServerAway
 
 logger = logging.getLogger("minutebook.follow")
@@ -34,6 +32,8 @@ REPEAT_S = 600.0
 # How long a worker that stops may take for what is left to report.
 STOP_S = 8.0
 LARGEST = 200_000
+# How many leases the server renews in one request.
+MOST_BEATS = 1_000
 NOT_READY = "not-ready"
 TIME_LIMIT_TEXT = "Celery's own time limit ended the task"
 # Celery checks time limits once a second, and our clock starts slightly later.
@@ -93,7 +93,7 @@ class Reporter:
     def report(self, *requests: tuple[str, dict[str, Any]], within_s: float = REPEAT_S) -> None:
         """Let the thread send these requests, and repeat them."""
         # The clock is the machine's: it is the same in all processes.
-        text = json.dumps([within_s + monotonic(), requests], default=str).encode()
+        text = json.dumps([requests, within_s + monotonic()], default=str).encode()
         try:
             self._outbox.send(text if len(text) <= LARGEST else _shortened(requests))
         except OSError as error:
@@ -104,7 +104,7 @@ class Reporter:
             try:
                 self._hear(CHECK_S)
                 self._note_killed()
-                if self._reports and monotonic() >= self._again_at:
+                if monotonic() >= self._again_at:
                     self._send()
                     self._keep()
                 if monotonic() >= self._lives_at:
@@ -122,8 +122,7 @@ class Reporter:
         except (TimeoutError, socket.timeout):
             return
         if text:
-            give_up_at, requests = json.loads(text)
-            self._reports.append(Report([(path, said) for path, said in requests], give_up_at))
+            self._reports.append(Report(*json.loads(text)))
 
     def _note_killed(self) -> None:
         for lease, killed_at in self.held.of_killed():
@@ -136,34 +135,43 @@ class Reporter:
 
     def _send(self) -> None:
         """Send what is to be reported, until the server does not answer."""
-        waiting, self._reports = self._reports, []
-        while waiting:
-            one = waiting.pop(0)
+        for one in self._reports[:]:
+            # Behind the others, which it must not hold up.
+            self._reports.append(self._reports.pop(0))
             try:
                 self._send_one(one)
             except ServerAway as error:
-                self._again_at = monotonic() + AGAIN_S
                 self._note_trouble(str(error))
-                # Behind the others, which it must not hold up.
-                self._reports.append(one)
                 break
-            if one.requests:
-                # It is to be asked for again in a moment.
-                self._reports.append(one)
-                self._again_at = monotonic() + AGAIN_S
-        left = [*waiting, *self._reports]
-        self._reports = [one for one in left if monotonic() < one.give_up_at]
-        for one in left[:]:
-            if monotonic() >= one.give_up_at:
-                logger.error("not reported: %s", one.requests[-1][0])
+        self._reports = [one for one in self._reports if one.requests]
+        if self._reports:
+            # They are to be asked for again in a moment.
+            self._again_at = monotonic() + AGAIN_S
+        for one in [one for one in self._reports if monotonic() >= one.give_up_at]:
+            self._reports.remove(one)
+            logger.error("not reported: %s", one.requests[-1][0])
 
     def _keep(self) -> None:
-        """Renew the leases of the attempts whose ends are not accepted yet."""
-        said = [said for one in self._reports for _, said in one.requests]
-        beats = [{"lease": one["lease"]} for one in said if "lease" in one]
-        if beats:
-            with suppress(ServerAway, NotDone):
-                self.server.ask("/api/operations:beat", {"beats": beats}, ASK_S)
+        """Renew all leases, as soon as one is due; one of an end that waits always is."""
+        asked_at, running = monotonic(), self.held.running()
+        requests = [its for one in self._reports for its in one.requests]
+        ending = [said["lease"] for _, said in requests if "lease" in said]
+        if not ending and all(asked_at < one.renewed_at + one.heartbeat_s for one in running):
+            return
+        # Ends first: a task whose lease is not renewed does it itself.
+        leases = (*ending, *(one.lease.decode() for one in running))
+        beats = [{"lease": one} for one in leases[:MOST_BEATS]]
+        try:
+            found = self.server.ask("/api/operations:beat", {"beats": beats}, ASK_S)
+        except (ServerAway, NotDone) as error:
+            self._again_at = monotonic() + AGAIN_S
+            self._note_trouble(str(error))
+            return
+        self._note_trouble("")
+        for place, answer in zip(running, found["answers"][len(ending) :]):
+            # In the opposite order of who reads it.
+            place.answer = ANSWERS.index(LOST if answer["lost"] else answer["stop"])
+            place.renewed_at = asked_at
 
     def _send_one(self, report: Report) -> None:
         """Send the requests of a report; leaves those that are to be sent later."""
@@ -202,12 +210,11 @@ class Reporter:
         """Report what is left: the pool has ended, by force perhaps."""
         give_up_at = monotonic() + STOP_S
         self._note_killed()
-        while True:
-            self._hear(0.01)
+        self._hear(0.01)
+        self._send()
+        while self._reports and monotonic() < give_up_at:
+            self._hear(CHECK_S)
             self._send()
-            if not self._reports or monotonic() >= give_up_at:
-                break
-            threading.Event().wait(CHECK_S)
         self._say_alive(ASK_S, stopping=True)
 
 
@@ -216,85 +223,9 @@ def _shortened(requests: Any) -> bytes:
     path, said = requests[-1]
     kept = {name: one for name, one in said.items() if name not in ("traceback", "returned")}
     cut = {**kept, "error": str(kept.get("error", ""))[:1000], "progress": {}}
-    return json.dumps([REPEAT_S + monotonic(), [(path, cut)]], default=str).encode()
+    return json.dumps([[(path, cut)], REPEAT_S + monotonic()], default=str).encode()
 
 
-class Held:
-    """What each process of a pool runs, in memory that they share with their parent.
-
-    A process has one place. The free ones lie in a pipe: to read a number is to take a place.
-    """
-
-    PLACES = 1_024
-    SIZE = 256
-    # Whether a lease follows; the process; the length of the text.
-    _HEAD = struct.Struct("=BIH")
-
-    def __init__(self) -> None:
-        self._memory = mmap.mmap(-1, self.PLACES * self.SIZE)
-        self._free, self._give = os.pipe()
-        os.set_blocking(self._free, False)
-        os.write(self._give, b"".join(struct.pack("=H", one) for one in range(self.PLACES)))
-        self._parent = os.getpid()
-        self._mine: tuple[int, int | None] = (0, None)
-
-    def close(self) -> None:
-        """Give the memory and the pipe back."""
-        self._memory.close()
-        os.close(self._free)
-        os.close(self._give)
-
-    def note(self, lease: str, killed_at: float | None) -> None:
-        """Note what this process holds, and when Celery kills it, by the machine's clock."""
-        start = self._place()
-        if start is None:
-            return
-        text = f"{lease} {'' if killed_at is None else killed_at}".encode()
-        head = self._HEAD.size
-        self._memory[start + head : start + head + len(text)] = text
-        self._memory[start : start + head] = self._HEAD.pack(0, os.getpid(), len(text))
-        self._memory[start] = 1
-
-    def clear(self) -> None:
-        """Note that this process holds nothing."""
-        pid, start = self._mine
-        if pid == os.getpid() and start is not None:
-            self._memory[start] = 0
-
-    def _place(self) -> int | None:
-        """Return where this process's place begins; None without one."""
-        if os.getpid() == self._parent:
-            return None
-        if self._mine[0] != os.getpid():
-            try:
-                (number,) = struct.unpack("=H", os.read(self._free, 2))
-                self._mine = (os.getpid(), number * self.SIZE)
-            except (BlockingIOError, struct.error):
-                self._mine = (os.getpid(), None)
-        return self._mine[1]
-
-    def of_killed(self) -> Iterator[tuple[str, float | None]]:
-        """Yield what processes held that are gone; their places are free again."""
-        for start in range(0, self.PLACES * self.SIZE, self.SIZE):
-            holds, pid, length = self._HEAD.unpack_from(self._memory, start)
-            if not pid or _is_alive(pid):
-                continue
-            begins = start + self._HEAD.size
-            text = self._memory[begins : begins + length].decode()
-            self._memory[start : start + self._HEAD.size] = bytes(self._HEAD.size)
-            os.write(self._give, struct.pack("=H", start // self.SIZE))
-            if holds:
-                lease, _, killed_at = text.partition(" ")
-                yield lease, float(killed_at) if killed_at else None
-
-
-def is_too_late(killed_at: float | None) -> bool:
+def is_too_late(killed_at: float) -> bool:
     """Return whether a process that has ended was ended by Celery's time limit."""
-    return killed_at is not None and monotonic() >= killed_at - ABOUT_S
-
-
-def _is_alive(pid: int) -> bool:
-    with suppress(ProcessLookupError):
-        os.kill(pid, 0)
-        return True
-    return False
+    return monotonic() >= killed_at - ABOUT_S

@@ -1,31 +1,42 @@
 """What a worker's own process reports for those of its pool: what they could not, and their end."""
 
+import json
 import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
+from math import inf
 from time import monotonic
 from typing import Any
 
 import pytest
 
-from minutebook.reporter import LARGEST, TIME_LIMIT_TEXT, Held, Reporter
+from minutebook.followed import FollowedOperation
+from minutebook.held import Held
+from minutebook.lease import CANCELLED, LOST
+from minutebook.reporter import LARGEST, TIME_LIMIT_TEXT, Reporter
 from minutebook.server import NotDone, Server, ServerAway
 from runtime.clock import wait_for
 
 FORK = multiprocessing.get_context("fork")
 LEASE = "1dd03b837b34516e8a7c7ff8626a8a85-2-secret"
 END = "/api/operations/1dd03b83-7b34-516e-8a7c-7ff8626a8a85:end"
+BEAT = "/api/operations:beat"
 SOON_S = 10.0
+HEARTBEAT_S = 60.0
 
 
 class Known(Server):
-    """A server that keeps what it was asked; `answers` raise or are taken one after the other."""
+    """A server that keeps what it was asked; `answers` raise or are taken one after the other.
+
+    Each lease in `stops` is lost, or its operation cancelled.
+    """
 
     def __init__(self, *answers: Exception) -> None:
         super().__init__("/nowhere/web.sock")
         self.asked: list[tuple[str, Mapping[str, Any]]] = []
         self.answers = list(answers)
+        self.stops: dict[str, str] = {}
 
     def ask(self, path: str, said: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
         if path == "/api/followers":
@@ -33,7 +44,9 @@ class Known(Server):
         self.asked.append((path, said))
         if self.answers:
             raise self.answers.pop(0)
-        return {}
+        stops = [self.stops.get(one["lease"]) for one in said.get("beats", ())]
+        known = [{"lost": stop == LOST, "stop": None if stop == LOST else stop} for stop in stops]
+        return {"answers": known}
 
 
 @pytest.fixture
@@ -97,7 +110,7 @@ def test_an_attempt_beats_until_its_end_is_accepted(reporting: Reporting) -> Non
 
     reporter.report((END, {"lease": LEASE}))
 
-    beat = ("/api/operations:beat", {"beats": [{"lease": LEASE}]})
+    beat = (BEAT, {"beats": [{"lease": LEASE}]})
     end = (END, {"lease": LEASE})
     assert wait_for(lambda: server.asked == [end, beat, end], SOON_S)
 
@@ -105,29 +118,34 @@ def test_an_attempt_beats_until_its_end_is_accepted(reporting: Reporting) -> Non
 @pytest.mark.parametrize(
     ("after_s", "outcome", "error"),
     [
-        pytest.param(None, "cut off", "its process is gone", id="killed"),
+        pytest.param(inf, "cut off", "its process is gone", id="killed"),
         pytest.param(60.0, "cut off", "its process is gone", id="killed_before_its_limit"),
         pytest.param(0.0, "failed", TIME_LIMIT_TEXT, id="by_celery_s_time_limit"),
     ],
 )
 def test_a_process_that_is_killed_is_reported_with_what_it_held(
-    reporting: Reporting, after_s: float | None, outcome: str, error: str
+    reporting: Reporting, after_s: float, outcome: str, error: str
 ) -> None:
     server, reporter = reporting()
-    killed_at = None if after_s is None else monotonic() + after_s
+    killed_at = monotonic() + after_s
 
-    in_child(lambda: reporter.held.note(LEASE, killed_at), is_killed=True)
+    in_child(lambda: _note(reporter.held, killed_at), is_killed=True)
 
     said = {"lease": LEASE, "outcome": outcome, "error": error}
     assert wait_for(lambda: server.asked == [(END, said)], SOON_S)
+
+
+def _note(held: Held, killed_at: float = inf) -> None:
+    assert held.note(LEASE, HEARTBEAT_S, killed_at) is not None
 
 
 def test_a_process_that_holds_nothing_more_ends_unreported_and_leaves_its_place() -> None:
     held = Held()
 
     def act() -> None:
-        held.note(LEASE, None)
-        held.clear()
+        place = held.note(LEASE, HEARTBEAT_S, inf)
+        assert place is not None
+        place.is_running = False
 
     for _ in range(3):
         in_child(act, is_killed=True)
@@ -136,13 +154,105 @@ def test_a_process_that_holds_nothing_more_ends_unreported_and_leaves_its_place(
     held.close()
 
 
-def test_the_worker_s_own_process_takes_no_place() -> None:
-    held = Held()
-    held.note(LEASE, None)
-    held.clear()
+def _operation(reporter: Reporter, lease: str = LEASE, heartbeat_s: float = 0.5) -> Any:
+    claim = {
+        **dict.fromkeys(("subject", "triggerer", "run_number", "last_success_at")),
+        "limits": {
+            "time_limit_s": 60.0, "heartbeat_s": heartbeat_s, "cancel_grace_s": 1.0,
+            "soft_limit_s": 1.0, "hard_limit_s": 2.0,
+        },
+        "operation_id": lease.partition("-")[0], "attempt": 2, "lease": lease,
+        "occurrence_at": "2026-11-23T06:00:00Z",
+    }  # fmt: skip
+    return FollowedOperation(claim, TimeoutError, reporter)
 
-    assert [*held.of_killed()] == []
-    held.close()
+
+def _heard(operation: Any, within_s: float = SOON_S) -> bool:
+    """Return whether an operation is asked to stop, without a request of its own."""
+
+    def beats() -> bool:
+        operation.beat()
+        return operation.asked is not None
+
+    return wait_for(beats, within_s)
+
+
+@pytest.mark.parametrize("stop", [CANCELLED, LOST])
+def test_one_request_renews_all_leases_and_answers_each(reporting: Reporting, stop: str) -> None:
+    server, reporter = reporting()
+    other = LEASE.replace("secret", "other")
+    server.stops[other] = stop
+    first, second = _operation(reporter), _operation(reporter, other)
+
+    assert _heard(second)
+
+    assert (first.asked, second.asked) == (None, stop)
+    assert server.asked[0] == (BEAT, {"beats": [{"lease": LEASE}, {"lease": other}]})
+    assert {path for path, _ in server.asked} == {BEAT}
+
+
+def test_a_process_of_the_pool_hears_what_its_parent_was_answered(reporting: Reporting) -> None:
+    server, reporter = reporting()
+    server.stops[LEASE] = CANCELLED
+
+    def run() -> None:
+        if _heard(_operation(reporter)):
+            reporter.report(("/heard", {}))
+
+    in_child(run)
+
+    assert wait_for(lambda: ("/heard", {}) in server.asked, SOON_S)
+
+
+def test_an_answer_to_another_lease_that_had_the_place_is_not_heard(reporting: Reporting) -> None:
+    server, reporter = reporting()
+    before = monotonic()
+    operation = _operation(reporter, heartbeat_s=HEARTBEAT_S)
+
+    operation._place.answer, operation._place.renewed_at = 2, before
+    operation.beat()
+
+    assert operation.asked is None
+    assert server.asked == []
+
+
+def test_a_task_renews_its_lease_itself_while_nobody_does() -> None:
+    server = Known()
+    # Its thread does not run.
+    reporter = Reporter(server, {})
+    operation = _operation(reporter, heartbeat_s=0.02)
+
+    assert wait_for(lambda: bool(operation.beat() and len(server.asked) == 2), SOON_S)
+
+    beat = (f"/api/operations/{operation.operation_id}:beat", {"lease": LEASE, "progress": {}})
+    assert server.asked == [beat, beat]
+    reporter.close()
+
+
+def test_the_lease_of_a_task_that_stands_still_is_not_renewed(reporting: Reporting) -> None:
+    server, reporter = reporting()
+    stands_still = _operation(reporter, LEASE.replace("secret", "still"))
+    stands_still._place.looked_at -= HEARTBEAT_S
+    other = _operation(reporter)
+
+    assert wait_for(lambda: bool(other.beat() and server.asked), SOON_S)
+
+    assert {json.dumps(said) for _, said in server.asked} == {
+        json.dumps({"beats": [{"lease": LEASE}]})
+    }
+
+
+def test_a_task_without_a_place_renews_its_lease_itself() -> None:
+    server = Known()
+    reporter = Reporter(server, {})
+    for _ in range(Held.PLACES):
+        _note(reporter.held)
+    operation = _operation(reporter, heartbeat_s=0.02)
+
+    assert wait_for(lambda: bool(operation.beat() and server.asked), SOON_S)
+
+    operation.forget()
+    reporter.close()
 
 
 def test_an_end_that_is_too_long_goes_without_its_traceback(reporting: Reporting) -> None:
