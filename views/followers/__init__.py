@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from operator import attrgetter
 from functools import partial
+from operator import attrgetter
 from threading import Lock
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
