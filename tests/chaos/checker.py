@@ -83,7 +83,10 @@ def operations_lie_on_occurrences(history: History) -> Iterator[str]:
     for row in history.scheduled:
         uid, at = row["action_uid"], row["occurrence_at"]
         if history.is_doubtful(uid, at):
-            if at not in occurrences(history.document(row), uid, at - SECOND, at):
+            # A retry runs the revision of its time.
+            if row["id"] not in history.retried and at not in occurrences(
+                history.document(row), uid, at - SECOND, at
+            ):
                 yield f"operation {row['id']}: {at} is no occurrence of its own revision"
             continue
         revision = history.expected[uid].get(at)
@@ -197,7 +200,8 @@ def what_succeeded_is_not_repeated(history: History) -> Iterator[str]:
     passed: set[tuple[str, str]] = set()
     for (id, attempt), lines in sorted(history.lines.items()):
         for line in lines:
-            if line["what"] == "start" and (id, line["step"]) in passed:
+            is_kept = (id, line["step"]) in passed and id not in history.retried
+            if line["what"] == "start" and is_kept:
                 yield f"operation {id}: attempt {attempt} began step {line['step']} after its end"
         # A step begins only after the recorded end of the one before.
         passed |= {
