@@ -57,10 +57,8 @@ def note(connection: sa.Connection, queues: Iterable[str]) -> None:
 
 def store(connection: sa.Connection, seen: str | None, queues: Mapping[str, Watched]) -> None:
     """Store what is known now; unless what is stored is still `seen`, nothing changes."""
-    written = json.dumps({name: asdict(one) for name, one in queues.items()}, default=_iso)
+    written = json.dumps(
+        {name: asdict(one) for name, one in queues.items()}, default=datetime.isoformat
+    )
     if written != seen:
         move_value(connection, CELERY_QUEUES, seen, written)
-
-
-def _iso(at: datetime) -> str:
-    return at.isoformat()
