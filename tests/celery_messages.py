@@ -2,19 +2,26 @@
 
 import base64
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
+from pydantic import SecretStr
 
+from broker.app import configure
+from broker.external_link import kept
 from models.celery_task import CeleryRules
 from models.store import workers
 from runtime.config import Settings
+from runtime.database import make_engine
 from runtime.sections.celery import CelerySettings
 from scheduler.changes import Change
 from scheduler.changes.change import apply_all
 from tests.factories import author, make_document, set_back
+from tests.rabbitmq import RabbitMQ
 from tests.servers import Broker
 
 TASK = "shop.tasks.close_day"
@@ -33,6 +40,21 @@ class CeleryMessage:
 def allowing(settings: Settings, *tasks: str) -> Settings:
     """Return settings under which these tasks may be sent."""
     return settings.model_copy(update={"celery": CelerySettings(tasks=tasks)})
+
+
+@contextmanager
+def on_rabbitmq_with(queue: str, rabbitmq: RabbitMQ, settings: Settings) -> Iterator[sa.Engine]:
+    """Yield an installation on RabbitMQ, whose application has this queue, which is empty."""
+    its = {"broker_url": SecretStr(rabbitmq.url)}
+    settings = allowing(settings.model_copy(update=its), "shop.*")
+    configure(settings)
+    with rabbitmq.channel() as channel:
+        channel.queue_delete(queue)
+        channel.queue_declare(queue, durable=True, auto_delete=False)
+    engine = make_engine(settings)
+    yield engine
+    kept.drop()
+    engine.dispose()
 
 
 def celery_action(

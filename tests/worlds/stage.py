@@ -18,10 +18,10 @@ from models.errors import BrokerUnavailable
 from models.store.operations.reserve import Message
 from models.store.schema import migrate
 from runtime.database import _begin_sqlite, _of_both, _set_up_sqlite
+from tests.chaos.shifted import replace_clock
 from tests.legal_moves import hold_to_legal_moves
 from tests.worlds.loom import Loom
 
-FORMAT = "%Y-%m-%d %H:%M:%f000"
 # Where the code of a step begins: what only opens transactions does not name it.
 OURS = ("scheduler.", "broker.", "tasks.", "views.", "models.", "tests.chaos.")
 
@@ -97,7 +97,7 @@ class Database:
         self.shift_s = 0.0
         self._connection = sqlite3.connect(":memory:", check_same_thread=False)
         _template().backup(self._connection)
-        self._connection.create_function("strftime", -1, self._strftime, deterministic=True)
+        replace_clock(self._connection, self.now)
         self.engine = _engine_of(self._connection, self._before)
         loom.may_pause = lambda: not self._connection.in_transaction
         event.listen(self.engine, "commit", self._at_commit)
@@ -132,11 +132,6 @@ class Database:
         if self.faults.strikes("answer of commit lost"):
             self._connection.commit()
             raise _error("server closed the connection unexpectedly")
-
-    def _strftime(self, form: str, instant: str, moved: str = "0 seconds") -> str:
-        assert (form, instant) == (FORMAT, "now")
-        at = self.now() + timedelta(seconds=float(moved.removesuffix(" seconds")))
-        return f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03}000"
 
 
 def _reads(connection: sa.Connection) -> bool:

@@ -119,11 +119,6 @@ class World:
         """The database, as tests look at it."""
         return self.database.engine
 
-    @property
-    def processes(self) -> "World":
-        """What starts processes."""
-        return self
-
     def now(self) -> datetime:
         """Return what the database's clock shows."""
         return self.database.now()

@@ -8,19 +8,17 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from kombu import Connection
-from pydantic import SecretStr
 
 from broker.app import configure
-from broker.external_link import kept
 from models.sql import database_now
 from models.store import celery_queues, installation_facts
 from models.store.celery_queues import MOST, Watched
 from models.store.notices.alerting import NO_ALERTS
 from runtime.config import Settings
-from runtime.database import make_engine, reading
+from runtime.database import reading
 from scheduler.sweep import Sweeper, dispatch_ready
 from scheduler.tick import tick
-from tests.celery_messages import allowing, celery_action
+from tests.celery_messages import allowing, celery_action, on_rabbitmq_with
 from tests.factories import make_operation, update_operation
 from tests.rabbitmq import RabbitMQ
 from tests.servers import Broker
@@ -60,16 +58,8 @@ def with_tasks(settings: Settings) -> Iterator[None]:
 @pytest.fixture
 def in_rabbitmq(rabbitmq: RabbitMQ, home_of: Callable[[str], Settings]) -> Iterator[sa.Engine]:
     """An installation on RabbitMQ, whose application has an empty queue."""
-    its = {"broker_url": SecretStr(rabbitmq.url)}
-    settings = allowing(home_of("sqlite").model_copy(update=its), "shop.*")
-    configure(settings)
-    with rabbitmq.channel() as channel:
-        channel.queue_delete("reports")
-        channel.queue_declare("reports", durable=True, auto_delete=False)
-    engine = make_engine(settings)
-    yield engine
-    kept.drop()
-    engine.dispose()
+    with on_rabbitmq_with("reports", rabbitmq, home_of("sqlite")) as engine:
+        yield engine
 
 
 def test_a_queue_of_redis_grows_until_it_is_read(

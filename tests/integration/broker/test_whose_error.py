@@ -7,16 +7,14 @@ from uuid import UUID
 
 import pytest
 import sqlalchemy as sa
-from pydantic import SecretStr
 
 from broker.app import configure
 from models.sql import database_now
 from models.tables import operations
 from runtime.clock import monotonic, wait_for
 from runtime.config import Settings
-from runtime.database import make_engine
 from scheduler.sweep import dispatch_notices, dispatch_ready
-from tests.celery_messages import allowing, celery_action, celery_messages
+from tests.celery_messages import allowing, celery_action, celery_messages, on_rabbitmq_with
 from tests.factories import make_action, make_operation, row_of, update_operation
 from tests.rabbitmq import RabbitMQ
 from tests.servers import Broker
@@ -37,15 +35,8 @@ def engine(engine: sa.Engine, settings: Settings) -> Iterator[sa.Engine]:
 @pytest.fixture
 def on_rabbitmq(rabbitmq: RabbitMQ, home_of: Callable[[str], Settings]) -> Iterator[sa.Engine]:
     """An installation on RabbitMQ, with the queue `shop` of its application."""
-    its = {"broker_url": SecretStr(rabbitmq.url)}
-    settings = allowing(home_of("sqlite").model_copy(update=its), "shop.*")
-    configure(settings)
-    with rabbitmq.channel() as channel:
-        channel.queue_delete("shop")
-        channel.queue_declare("shop", durable=True, auto_delete=False)
-    engine = make_engine(settings)
-    yield engine
-    engine.dispose()
+    with on_rabbitmq_with("shop", rabbitmq, home_of("sqlite")) as engine:
+        yield engine
 
 
 def ours(engine: sa.Engine, queue: str = "quick") -> UUID:
