@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from tests.chaos.facts import Facts, Row
-from tests.chaos.history import History, is_manual
+from tests.chaos.history import History
 from tests.chaos.lived import true_instants
 from tests.chaos.occurrences import is_true, occurrences
 
@@ -83,14 +83,14 @@ def operations_lie_on_occurrences(history: History) -> Iterator[str]:
     for row in history.scheduled:
         uid, at = row["action_uid"], row["occurrence_at"]
         if history.is_doubtful(uid, at):
-            # A retry runs the revision of its time.
+            # A retry runs the revision of its time, and so does a backfill.
             if row["id"] not in history.retried and at not in occurrences(
                 history.document(row), uid, at - SECOND, at
             ):
                 yield f"operation {row['id']}: {at} is no occurrence of its own revision"
             continue
         revision = history.expected[uid].get(at)
-        if revision is None:
+        if revision is None and not row["backfill_id"]:
             yield f"operation {row['id']}: {at} is no occurrence of its action"
         elif revision != row["revision"] and row["id"] not in history.retried:
             problem = f"recorded with revision {row['revision']}, due in {revision}"
@@ -101,7 +101,7 @@ def what_was_asked_for_is_there(history: History) -> Iterator[str]:
     asked = {row["operation"] for row in history.facts.journal if row["what"] == "run"}
     for id in asked:
         row = history.operations.get(id)
-        if row is None or not is_manual(row):
+        if row is None or not history.is_manual(row):
             yield f"operation {id}: asked for and confirmed, but not there"
 
 
@@ -133,8 +133,8 @@ def attempts_are_consecutive(history: History) -> Iterator[str]:
         policy = history.policy(row)
         waits = policy["overlap"] in WAITING_OVERLAPS or policy["catch_up"] == "all"
         # An operation that had to wait, as a retry does, has attempt numbers without a start; one
-        # that a pause put back too.
-        is_put_back = id in history.retried or history.was_paused
+        # that a pause put back too, and a task that perhaps was never sent.
+        is_put_back = id in history.retried or history.was_paused or row["send_started_at"]
         if not (waits or is_put_back) and numbers != list(range(1, len(numbers) + 1)):
             yield f"operation {id}: attempts {numbers} are not consecutive"
         if numbers and numbers[-1] > row["attempt"]:

@@ -5,6 +5,7 @@ An occurrence is *certain* if only one revision can have had it due: it must hav
 decided again after the clock went back: then it has at most one outcome.
 """
 
+import uuid
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -55,8 +56,9 @@ class History:
 
     @cached_property
     def retried(self) -> set[str]:
-        """The ids of operations that a person asked to run again."""
-        return {row["operation"] for row in self.facts.journal if row["what"] == "retry"}
+        """The ids of operations that a person asked to run again, or to fill in."""
+        asked = {row["operation"] for row in self.facts.journal if row["what"] == "retry"}
+        return asked | {id for id, row in self.operations.items() if row["backfill_id"]}
 
     @cached_property
     def was_paused(self) -> bool:
@@ -66,7 +68,13 @@ class History:
     @cached_property
     def scheduled(self) -> list[Row]:
         """The operations that a schedule recorded."""
-        return [row for row in self.operations.values() if not is_manual(row)]
+        return [row for row in self.operations.values() if not self.is_manual(row)]
+
+    def is_manual(self, operation: Row) -> bool:
+        """Return whether a person asked for an operation first, whoever ran it again since."""
+        its_own = self.id_of(operation["action_uid"], operation["occurrence_at"])
+        was_retried = operation["id"] in self.retried and operation["id"] != its_own
+        return was_retried or is_manual(operation)
 
     @cached_property
     def doubtful(self) -> dict[str, list[Stretch]]:
@@ -140,6 +148,10 @@ class History:
         """Return the policy of an operation, with the defaults that the rules need."""
         policy = self.document(operation).get("policy") or {}
         return {"overlap": "skip", "catch_up": "latest", **policy}
+
+    def id_of(self, uid: str, at: datetime) -> str:
+        """Return the id of the operation of an action's occurrence, recorded or not."""
+        return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{uid} | {at:%Y-%m-%dT%H:%M:%SZ}"))
 
     def attempts_of(self, id: str) -> list[Row]:
         """Return an operation's attempts, in order."""

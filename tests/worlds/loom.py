@@ -28,6 +28,8 @@ class Actor:
     wakes_at: datetime
     # By how much the clock of its machine is ahead.
     skew: timedelta = timedelta(0)
+    # The number of its tz release.
+    release: int = 0
     # What kind of process it is.
     role: str = field(init=False)
     thread: greenlet = field(init=False)
@@ -57,13 +59,24 @@ class Loom:
         self.begun_at = now
         self.actors: list[Actor] = []
         self.steps = 0
+        # Of the machines of those that start.
+        self.skew = timedelta(0)
+        # The newest tz release.
+        self.release = 0
         # Whether the running actor may be interrupted: not within a transaction.
         self.may_pause: Callable[[], bool] = lambda: True
         self.is_over = False
         self.actor: Actor | None = None
+        # Who took the last step, and which.
+        self.last = ""
         self._home = getcurrent()
         # A killed process does nothing more, not even its cleanup: it is kept to the end.
         self._graves: list[Actor] = []
+
+    @property
+    def name(self) -> str:
+        """The name of the running actor."""
+        return "" if self.actor is None else self.actor.name
 
     @property
     def elapsed_s(self) -> float:
@@ -76,7 +89,8 @@ class Loom:
 
     def start(self, name: str, act: Act, within_s: float = 0.0) -> Actor:
         """Add an actor that begins some time from now."""
-        actor = Actor(name, act, self.later(self.random.uniform(0.0, within_s)))
+        wakes_at = self.later(self.random.uniform(0.0, within_s))
+        actor = Actor(name, act, wakes_at, self.skew, self.release)
         self.actors.append(actor)
         return actor
 
@@ -112,6 +126,7 @@ class Loom:
             return False
         self.steps += 1
         self.actor = self.random.choice(ready)
+        self.last = f"{self.actor.name}, {self.actor.step}"
         self.actor.thread.switch()
         self.actor = None
         return True

@@ -23,6 +23,9 @@ FAULTS = (
     ("set clock back", 1, 0),
     ("tick ahead", 1, 0),
     ("machine clock", 1, 0),
+    ("tz release", 1, 0),
+    ("back up", 1, 0),
+    ("restore", 1, 0),
 )
 EDITS = (
     ("pause", 3),
@@ -33,6 +36,7 @@ EDITS = (
     ("run", 3),
     ("retry", 2),
     ("cancel", 2),
+    ("backfill", 2),
     ("pause all", 1),
     ("resume all", 2),
 )
@@ -54,9 +58,12 @@ class Plan:
 
     seed: int
     seconds: float
+    # Whether the database's clock is left where it is in the end, perhaps behind what it showed.
+    keeps_clock: bool
     daemons: int
     workers: int
     followers: int
+    job_workers: int
     actions: tuple[int, ...]
     faults: tuple[Fault, ...]
     edits: tuple[Fault, ...]
@@ -66,13 +73,16 @@ class Plan:
     def size(self) -> int:
         """How much there is in it."""
         lists = (self.actions, self.faults, self.edits, self.chances)
-        return sum(map(len, lists)) + self.daemons + self.workers + self.followers
+        roles = (self.daemons, self.workers, self.followers, self.job_workers)
+        return sum(map(len, lists)) + sum(roles)
 
 
-def drawn(seed: int, seconds: float = 180.0) -> Plan:
+def drawn(seed: int) -> Plan:
     """Return the plan of a seed."""
     random = Random(f"world {seed}")
     longest = {kind: most for kind, _, most in FAULTS}
+
+    seconds = random.choice((20.0, 40.0, 80.0))
 
     def at_random(kinds: Sequence[tuple[Any, ...]], pause_s: float) -> tuple[Fault, ...]:
         found, at_s = [], random.expovariate(1 / pause_s)
@@ -86,9 +96,11 @@ def drawn(seed: int, seconds: float = 180.0) -> Plan:
     return Plan(
         seed,
         seconds,
+        keeps_clock=random.random() < 0.3,
         daemons=random.choice((1, 2, 2, 3)),
         workers=random.choice((1, 2, 3)),
         followers=random.choice((0, 1, 2)),
+        job_workers=random.choice((1, 1, 2)),
         actions=tuple(random.randrange(2**32) for _ in range(random.randint(2, 6))),
         faults=at_random(FAULTS, random.choice((5.0, 10.0, 20.0))),
         edits=at_random(EDITS, random.choice((5.0, 10.0, 30.0))),
@@ -96,6 +108,10 @@ def drawn(seed: int, seconds: float = 180.0) -> Plan:
             (name, chance) for name in CHANCES if (chance := random.choice((0, 0, 0.01, 0.05)))
         ),
     )
+
+
+# How many of a role a world cannot do without.
+LEAST = (("followers", 0), ("job_workers", 1), ("workers", 1), ("daemons", 1))
 
 
 def shrunk(plan: Plan, fails: Callable[[Plan], bool], most: int = 150) -> Plan:
@@ -113,7 +129,7 @@ def shrunk(plan: Plan, fails: Callable[[Plan], bool], most: int = 150) -> Plan:
         for name in ("chances", "faults", "edits", "actions"):
             least = 1 if name == "actions" else 0
             plan = _with_fewer(plan, name, least, still)
-        for name, least in (("followers", 0), ("workers", 1), ("daemons", 1)):
+        for name, least in LEAST:
             while getattr(plan, name) > least:
                 smaller = replace(plan, **{name: getattr(plan, name) - 1})
                 if not still(smaller):

@@ -3,7 +3,7 @@
 import sqlite3
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
@@ -21,7 +21,10 @@ from runtime.database import _begin_sqlite, _of_both, _set_up_sqlite
 from tests.chaos.shifted import replace_clock
 from tests.legal_moves import hold_to_legal_moves
 from tests.worlds.loom import Loom
+from tests.worlds.watch import follow_moves
 
+# The queue of the application's own tasks.
+APPLICATION = "celery"
 # Where the code of a step begins: what only opens transactions does not name it.
 OURS = ("scheduler.", "broker.", "tasks.", "views.", "models.", "tests.chaos.")
 
@@ -33,6 +36,8 @@ def _template() -> sqlite3.Connection:
     engine = _engine_of(kept)
     migrate(engine)
     hold_to_legal_moves(engine)
+    with engine.begin() as connection:
+        follow_moves(connection)
     return kept
 
 
@@ -95,6 +100,7 @@ class Database:
         self.loom, self.faults = loom, faults
         # What its clock is ahead of the world's.
         self.shift_s = 0.0
+        self._changes = 0
         self._connection = sqlite3.connect(":memory:", check_same_thread=False)
         _template().backup(self._connection)
         replace_clock(self._connection, self.now)
@@ -109,6 +115,21 @@ class Database:
     def rows(self, statement: str) -> list[Any]:
         """Read without a step."""
         return self._connection.execute(statement).fetchall()
+
+    def has_changed(self) -> bool:
+        """Return whether something was written since the last call."""
+        before, self._changes = self._changes, self._connection.total_changes
+        return before != self._changes
+
+    def copy(self) -> sqlite3.Connection:
+        """Return a back-up."""
+        copy = sqlite3.connect(":memory:", check_same_thread=False)
+        self._connection.backup(copy)
+        return copy
+
+    def restore(self, copy: sqlite3.Connection) -> None:
+        """Let everything be as it was at a back-up."""
+        copy.backup(self._connection)
 
     def close(self) -> None:
         """Forget it."""
@@ -167,6 +188,8 @@ class Post:
     def __init__(self, loom: Loom, faults: Faults) -> None:
         self.loom, self.faults = loom, faults
         self.letters: list[Letter] = []
+        # The operations and attempts of the messages that it accepted, also those that it lost.
+        self.accepted: set[tuple[str, int]] = set()
 
     def publish(
         self, messages: Sequence[Message]
@@ -181,8 +204,9 @@ class Post:
                 raise BrokerUnavailable("the broker did not answer")
             yield [message], {}
 
-    def take(self, queue: str, message: object) -> None:
+    def take(self, queue: str, message: Any) -> None:
         """Put a message into a queue, unless it is lost."""
+        self.accepted.add((str(message.id), message.attempt))
         if self.faults.strikes("message lost"):
             return
         late_s = self.loom.random.uniform(0.0, 60.0) if self.faults.strikes("message late") else 0
@@ -200,6 +224,16 @@ class Post:
             if letter.queue in queues and letter.from_ <= self.loom.now
         ]
         return self.letters.pop(self.loom.random.choice(there)) if there else None
+
+    def seen(
+        self, _application: object, queues: Iterable[str]
+    ) -> Mapping[str, tuple[int, int | None]]:
+        """Return how many letters wait in each queue of the application, as `queues_of` does."""
+        return {name: (count, None) for name, count in self.depths(set(queues)).items()}
+
+    def waits(self) -> bool:
+        """Return whether a letter is on its way that somebody takes."""
+        return any(one.queue != APPLICATION for one in self.letters)
 
     def depths(self, queues: Collection[str]) -> Mapping[str, int]:
         """Return how many letters wait in each queue, as `broker.probe.depths` does."""

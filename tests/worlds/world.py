@@ -2,7 +2,8 @@
 
 import logging
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
 from pathlib import Path
@@ -15,20 +16,29 @@ from broker.in_use import use
 from models.operation import ENDED
 from runtime.config import Settings, load_settings
 from scheduler.changes.change import create_all
-from tests.chaos.checker import violations
-from tests.chaos.clock import Clock
-from tests.chaos.editing import REFUSED
+from tests.chaos.clock import PASSED_S, Clock
 from tests.chaos.facts import COLUMNS, Facts, _line, _rows, _selecting
 from tests.chaos.faults import Fault
 from tests.factories import set_back
-from tests.worlds.crew import Crew, WorldEditor, document_of
+from tests.worlds.crew import Crew
+from tests.worlds.laws import broken, instant_of
 from tests.worlds.loom import Actor, Loom
+from tests.worlds.outside import Outside
+from tests.worlds.people import People, document_of
 from tests.worlds.plan import Plan
 from tests.worlds.stage import Database, Faults, Post, Waits, machine
+from tests.worlds.watch import Watch
 
 BEGAN = datetime(2027, 3, 1, 8, tzinfo=UTC)
 # How long a world may take to become calm, by its own clock.
 CALM_S = 9_000.0
+# How long the actions go on without a fault.
+SPELL_S = 30.0
+# What may be sent for so long is sent. Two ticks, and the time of a reservation.
+IDLE_S = 60.0
+LONG_WAIT_S = 60.0
+# How far behind a clock may be left in the end.
+MOST_BEHIND_S = 900.0
 ENVIRONMENT = {
     "SCHED_SCHEDULER_TICK_SECONDS": "5",
     "SCHED_WORKER_HEARTBEAT_S": "5",
@@ -39,6 +49,8 @@ ENVIRONMENT = {
     "SCHED_WORKER_HARD_LIMIT_S": "2",
     "SCHED_CELERY_TASKS": "*",
 }
+# Notes of the journal that a restored back-up does not undo.
+OF_CLOCK = {"clock", "ahead", "retry", "cancel", "pause"}
 OPEN = f"state NOT IN ({', '.join(repr(str(state)) for state in sorted(ENDED))})"
 # Lines of log that no fault explains.
 UNFORESEEN = {"tick_failed", "sweep_failed", "notice_error", "end_not_stored"}
@@ -59,6 +71,15 @@ class Notes(list[dict[str, Any]]):
         self.append(_line({"what": what, **values}))
 
 
+@dataclass(frozen=True)
+class Backup:
+    """A copy of the database, and how long the log and the journal were then."""
+
+    copy: Any
+    lines: int
+    notes: int
+
+
 class WorldClock(Clock):
     """The database's clock, moved as a storm moves it."""
 
@@ -69,6 +90,16 @@ class WorldClock(Clock):
 
     def _write(self) -> None:
         self.world.database.shift_s = self.shift_s
+        self.world.watch.note_clock()
+
+    def end_or_keep(self, is_kept: bool) -> datetime:
+        """End the faults of the clock; return when it shows something new, by the world's clock."""
+        ahead_s = self._decided_s - self.world.loom.now.timestamp()
+        behind_s = max(self._most_s, ahead_s) + PASSED_S - self.shift_s
+        if is_kept and behind_s < MOST_BEHIND_S and not self._is_ticking_ahead():
+            return self.world.loom.later(behind_s)
+        self.end()
+        return self.world.loom.now
 
     def _tick_ahead(self, fault: Fault) -> None:
         """Make one tick in the future, like `--at`."""
@@ -112,7 +143,16 @@ class World:
         self.alarm = Alarm()
         self.story: list[str] = []
         self._numbers: dict[str, int] = {}
-        self.crew, self.editor, self.clock = Crew(self), WorldEditor(self), WorldClock(self)
+        self.watch = Watch(self)
+        self.crew, self.outside, self.people = Crew(self), Outside(self), People(self)
+        self.clock = WorldClock(self)
+        self._backup: Backup | None = None
+
+    @property
+    def loses_answers(self) -> bool:
+        """Whether something may be done twice: an answer, a commit or a process was lost."""
+        repeats = {"kill", "restore", "database away", "writes away"}
+        return bool(self.plan.chances) or any(one.kind in repeats for one in self.plan.faults)
 
     @property
     def engine(self) -> Any:
@@ -142,23 +182,31 @@ class World:
 
     def _live(self) -> list[str]:
         self._create()
-        admin = self.loom.start("admin", self.crew.admin)
+        admin = self.loom.start("admin", self.people.admin)
         for fault in self.plan.faults:
             self._go_on(self.loom.begun_at + timedelta(seconds=fault.at_s))
             self._strike(fault)
         self._go_on(self.loom.begun_at + timedelta(seconds=self.plan.seconds))
-        self.faults.end()
-        self.clock.end()
         admin.kill()
-        with suppress(*REFUSED):
-            self.crew._edit(Fault(0.0, "resume all", 0))
-        for one in self.loom.actors:
-            one.wakes_at, one.skew = min(one.wakes_at, self.loom.later(5.0)), timedelta(0)
-        self.editor.end_all()
-        self.tell("calm")
+        self._make_up()
         found = self._calm()
         self.clock.close()
-        return found + self.alarm.heard + violations(self.facts())
+        return found + self.watch.broken + self.alarm.heard + broken(self)
+
+    def _make_up(self) -> None:
+        """End all faults, let the actions go on for a while, and then end them."""
+        self.faults.end()
+        passes_at = self.clock.end_or_keep(self.plan.keeps_clock)
+        self.people.act(Fault(0.0, "resume all", 0))
+        self.loom.skew = timedelta(seconds=self.database.shift_s)
+        for one in self.loom.actors:
+            if one.release != self.loom.release:
+                one.kill()
+            one.wakes_at, one.skew = min(one.wakes_at, self.loom.later(5.0)), self.loom.skew
+        self.tell("no more faults")
+        self._go_on(max(passes_at, self.loom.later(SPELL_S)))
+        self.people.end_all()
+        self.tell("the actions have ended")
 
     def _create(self) -> None:
         """Store the actions: one while the clock was ahead, some with missed occurrences."""
@@ -167,7 +215,7 @@ class World:
             ahead_s = random.uniform(360.0, 86_400.0) if random.random() < 0.2 else 0.0
             with self.clock.ahead(ahead_s):
                 document = document_of(random, f"action {number}", self.now())
-                (made,) = create_all(self.engine, [document], self.editor.author)
+                (made,) = create_all(self.engine, [document], self.people.author)
                 if random.random() < 0.4:
                     since = self.now() - timedelta(seconds=random.randint(30, 1_200))
                     set_back(self.engine, made.uid, since)
@@ -176,15 +224,17 @@ class World:
         while self.loom.now < until:
             self._tend()
             self.loom.go_on(until)
+            self.watch.look()
 
     def _tend(self) -> None:
         """Start again what ended, as a service manager does."""
-        plan, crew = self.plan, self.crew
+        plan, crew, outside = self.plan, self.crew, self.outside
         wanted = (
             ("daemon", plan.daemons, crew.daemon),
             ("worker", plan.workers, crew.worker),
-            ("follower", plan.followers, crew.follow),
-            ("web", 1, crew.web_lives),
+            ("follower", plan.followers, outside.follow),
+            ("jobs", plan.job_workers, outside.mind_jobs),
+            ("web", 1, outside.web_lives),
         )
         for role, count, act in wanted:
             there = sum(one.role == role and one.is_alive for one in self.loom.actors)
@@ -196,14 +246,51 @@ class World:
         ended_at, until = self.now(), self.loom.later(CALM_S)
         while self.loom.now < until:
             self._go_on(self.loom.later(5.0))
+            idle = self._idle()
+            if idle:
+                return idle
             ((last,),) = self.database.rows("SELECT max(now) FROM ticks")
             ticked = last and datetime.fromisoformat(last).replace(tzinfo=UTC)
             is_calm = ticked and ticked > ended_at + timedelta(seconds=8)
-            if is_calm and not self.database.rows(f"SELECT 1 FROM operations WHERE {OPEN} LIMIT 1"):
+            if is_calm and not self._next_at():
                 return []
+            self._pass_time()
         columns = "id, state, task, attempt, not_before, waiting_for, reason"
         left = self.database.rows(f"SELECT {columns} FROM operations WHERE {OPEN} LIMIT 3")
         return [f"no calm within {CALM_S:g} s: {left}"]
+
+    def _next_at(self) -> datetime | None:
+        """Return when something that is open may be sent; None if nothing is."""
+        found = [
+            self.database.rows(f"SELECT min({column}) FROM {table} WHERE {of_open}")
+            for table, column, of_open in (
+                ("operations", "CASE WHEN waiting_for IS NULL THEN not_before END", OPEN),
+                ("operations", "recorded_at", OPEN),
+                ("notices", "not_before", "state = 'owed'"),
+            )
+        ]
+        ((first,),), ((waits,),), ((told,),) = found
+        known = [instant_of(one) for one in (first, told) if one]
+        return min(known, default=self.now() if waits else None)
+
+    def _pass_time(self) -> None:
+        """Let time jump if nothing has a reason to go on."""
+        at = self._next_at()
+        is_running = self.database.rows("SELECT 1 FROM operations WHERE state = 'running' LIMIT 1")
+        left_s = (at - self.now()).total_seconds() if at else 0.0
+        if left_s > LONG_WAIT_S and not is_running and not self.post.waits():
+            self.loom.now = self.loom.later(left_s)
+
+    def _idle(self) -> list[str]:
+        """Return what could run and neither runs nor is on its way."""
+        late = self.now() - timedelta(seconds=IDLE_S)
+        columns = "id, state, attempt, not_before, sendings"
+        found = self.database.rows(
+            f"SELECT {columns} FROM operations WHERE state IN ('pending', 'queued')"
+            f" AND waiting_for IS NULL AND not_before < '{late:%Y-%m-%d %H:%M:%S.%f}' LIMIT 3"
+        )
+        on_their_way = {str(one.message.id) for one in self.post.letters}
+        return [f"idle: {row}" for row in found if str(row[0]) not in on_their_way]
 
     def _strike(self, fault: Fault) -> None:
         victims = [one for one in self.loom.actors if one.name != "admin" and one.is_alive]
@@ -212,7 +299,14 @@ class World:
         victim = victims[fault.number % len(victims)]
         self.faults.met[f"{victim.role}: {victim.step}", fault.kind] += 1
         of_one = {"kill": self._kill, "freeze": self._freeze, "machine clock": self._set_machine}
-        of_all = {"all asleep": self._sleep, "empty broker": self._empty, **self.clock.acts()}
+        of_all = {
+            "all asleep": self._sleep,
+            "empty broker": self._empty,
+            "tz release": self._release,
+            "back up": self._back_up,
+            "restore": self._restore,
+            **self.clock.acts(),
+        }
         if fault.kind in of_one:
             said = of_one[fault.kind](victim, fault)
             self.tell(f"{victim.name}, about to {victim.step}, {said}")
@@ -241,6 +335,27 @@ class World:
     def _empty(self, _fault: Fault) -> None:
         self.post.letters.clear()
 
+    def _release(self, _fault: Fault) -> None:
+        """Let processes that start from now on have a newer tz release."""
+        self.loom.release += 1
+
+    def _back_up(self, _fault: Fault) -> None:
+        self._backup = Backup(self.database.copy(), len(self.log), len(self.journal))
+
+    def _restore(self, _fault: Fault) -> None:
+        """Stop all processes, restore the back-up, and start them again."""
+        if self._backup is None:
+            return
+        for one in self.loom.actors:
+            if one.name != "admin":
+                one.kill()
+        self.database.restore(self._backup.copy)
+        # What has happened since is undone, except for what the clock showed.
+        del self.log[self._backup.lines :]
+        since = self.journal[self._backup.notes :]
+        self.journal[self._backup.notes :] = [one for one in since if one["what"] in OF_CLOCK]
+        self.watch.forget()
+
     def facts(self) -> Facts:
         """Return what the rules look at."""
         tables = {
@@ -248,6 +363,11 @@ class World:
             for name, columns in COLUMNS.items()
         }
         return Facts(tables, list(self.log), list(self.journal))
+
+    def _tz_release(self) -> str:
+        """Return the tz release of the running process; of none, the newest."""
+        actor = self.loom.actor
+        return f"2027{(self.loom if actor is None else actor).release:03}"
 
     @contextmanager
     def _entered(self) -> Iterator[None]:
@@ -263,13 +383,15 @@ class World:
             "runtime.db_retry.Event": waits,
             "runtime.database.Event": waits,
             "broker.app.publish": self.post.publish,
-            "broker.external_publish.link_to": self.crew.link,
+            "broker.external_publish.link_to": self.outside.link,
             "broker.external_publish._left_alone_until": {},
             "runtime.logs.events._said_at": {},
             "scheduler.sweep.depths": self.post.depths,
+            "scheduler.tick.queues_of": self.post.seen,
             "minutebook.lease.monotonic": time.monotonic,
             "minutebook.lease.Keeper.held": lambda lease: self.crew.held(lease),  # noqa: PLW0108
             "tasks.lease.os": system,
+            "scheduler.tz_release.tz_release": self._tz_release,
             "tasks.notices.hand_over": self.crew.hand_over,
             # Ids and secrets.
             "uuid.os": SimpleNamespace(urandom=draws),

@@ -1,0 +1,152 @@
+"""The laws of a world that has come to rest: what its tables and the doors must say."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from runtime.database import reading
+from scheduler.explain import explain
+from tests.chaos.checker import violations
+from tests.chaos.history import History
+from views.verdict import look
+from views.verdict.finding import OF_ACTIONS, Kind, Severity
+
+if TYPE_CHECKING:
+    from tests.worlds.world import World
+
+# What a world leaves behind although all is well again.
+LASTING = frozenset(
+    {*OF_ACTIONS, Kind.WORKERS_LOST, Kind.NOTICE_REFUSED, Kind.STEP_FAILED, Kind.DATABASE_WENT_BACK}
+) - {Kind.QUARANTINED, Kind.ACTION_OVERDUE}
+# Of those of the small app that is always there, and of what no world has.
+NOT_MEANT = frozenset({Kind.DISK, Kind.MAIL_UNSET})
+# Instants that only the past can have.
+PAST = (
+    ("action_cursor", "watermark"),
+    ("operations", "recorded_at"),
+    ("operations", "first_started_at"),
+    ("operations", "finished_at"),
+    ("revisions", "coalesce(holds_from, effective_from)"),
+    ("ticks", "now"),
+    ("findings", "began_at"),
+)
+# Instants that explain is asked about.
+ASKED_PER_ACTION = 6
+# How an attempt ends that was lost, in the words of its operation's reason.
+PUT_BACK = {"database unavailable"}
+# What explain calls an instant that no operation was recorded for.
+UNRECORDED = {"missed", "paused", "deleted", "quarantined", "unrecorded", "pruned"}
+
+
+def losses_and_failures_are_counted(world: "World", history: History) -> Iterator[str]:
+    for id, row in history.operations.items():
+        # A task of the application counts as failed if nobody knows whether it was sent.
+        if id in history.retried or row["backfill_id"] or row["send_started_at"]:
+            continue
+        ends = history.attempts_of(id)
+        bad = sum(
+            one["state"] in {"failed", *PUT_BACK} or (one["error"] or "").startswith("lost")
+            for one in ends
+        )
+        counted = row["losses"] + row["failures"]
+        if counted != bad:
+            yield f"operation {id}: {counted} losses and failures, and {bad} attempts ended so"
+
+
+def nothing_lies_ahead(world: "World", _history: History) -> Iterator[str]:
+    now = world.now() + timedelta(seconds=1)
+    for table, column in PAST:
+        ((last,),) = world.database.rows(f"SELECT max({column}) FROM {table}")
+        at = last and instant_of(last)
+        if at and at > now:
+            yield f"{table}.{column} is {at}, and it is {world.now()}"
+
+
+def notices_are_sent_once(world: "World", history: History) -> Iterator[str]:
+    told = Counter(world.crew.told)
+    columns = "id, kind, operation_id, target, state, finding_id, tries, error"
+    owed = Counter[tuple[Any, ...]]()
+    for id, kind, operation, target, state, finding, tries, error in world.database.rows(
+        f"SELECT {columns} FROM notices"
+    ):
+        number = told[str(id)]
+        if state != "done":
+            yield f"notice {id} of {kind} is {state} after {tries} tries: {error}"
+        elif not number:
+            yield f"notice {id} of {kind} is done, and nobody was told"
+        elif number > 1 and not world.loses_answers:
+            yield f"notice {id} of {kind} was told {number} times"
+        if operation and finding is None and str(operation) not in history.retried:
+            owed[str(operation), kind, str(target)] += 1
+    for what, number in owed.items():
+        if number > 1:
+            yield f"operation {what[0]}: {number} notices of {what[1]}"
+
+
+def the_verdict_is_calm(world: "World", _history: History) -> Iterator[str]:
+    with reading(world.engine) as connection:
+        seen = look(connection, world.settings)
+    for one in seen.verdict.findings:
+        is_past = one.kind is Kind.CLOCK and " ahead until " in one.text
+        is_past |= one.kind is Kind.QUEUE_UNREAD and not world.plan.followers
+        if one.kind in LASTING | NOT_MEANT or one.severity is Severity.NOTE or is_past:
+            continue
+        yield f"{one.kind}: {one.text}"
+
+
+def explain_agrees(world: "World", history: History) -> Iterator[str]:
+    for uid, expected in history.expected.items():
+        instants = sorted(expected)
+        some = world.loom.random.sample(instants, min(len(instants), ASKED_PER_ACTION))
+        for at in some:
+            yield from _explained(world, history, uid, at)
+
+
+def _explained(world: "World", history: History, uid: str, at: datetime) -> Iterator[str]:
+    with reading(world.engine) as connection:
+        said = explain(UUID(uid), at, connection, world.settings)
+    row = history.operations.get(history.id_of(uid, at))
+    if row is None and said.verdict not in UNRECORDED:
+        yield f"action {uid}, {at}: no operation, and explain says {said.verdict}: {said.text}"
+    elif row is not None and said.verdict != row["state"]:
+        yield f"action {uid}, {at}: {row['state']}, and explain says {said.verdict}: {said.text}"
+    elif row is not None and row["reason"] and row["reason"] not in said.text:
+        yield f"action {uid}, {at}: for {row['reason']!r}, and explain says {said.text!r}"
+
+
+def what_a_pause_held_is_sent(world: "World", history: History) -> Iterator[str]:
+    for id in world.watch.held:
+        row = history.operations.get(id)
+        if row is None or id in history.retried or history.attempts_of(id):
+            continue
+        is_told = row["state"] in {"handed_over", "cancelled"}
+        if not is_told and not str(row["reason"]).startswith(RIGHT_AFTER_A_PAUSE):
+            yield f"operation {id} waited for the end of a pause: {row['state']}, {row['reason']}"
+
+
+RIGHT_AFTER_A_PAUSE = ("overtaken", "overlap", "tolerance", "paused", "the action was deleted")
+Law = Callable[["World", History], Iterator[str]]
+LAWS: tuple[Law, ...] = (
+    losses_and_failures_are_counted,
+    nothing_lies_ahead,
+    notices_are_sent_once,
+    the_verdict_is_calm,
+    explain_agrees,
+    what_a_pause_held_is_sent,
+)
+
+
+def broken(world: "World") -> list[str]:
+    """Return what breaks a law, each with the law's name."""
+    facts = world.facts()
+    history = History(facts)
+    found = [f"{law.__name__}: {one}" for law in LAWS for one in law(world, history)]
+    return found + violations(facts)
+
+
+def instant_of(value: Any) -> datetime:
+    """Return a stored instant."""
+    at = datetime.fromisoformat(value) if isinstance(value, str) else value
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
