@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from tests.chaos.facts import Facts, Row
-from tests.chaos.history import History
+from tests.chaos.history import History, is_of_application
 from tests.chaos.lived import true_instants
 from tests.chaos.occurrences import is_true, occurrences
 
@@ -134,7 +134,7 @@ def attempts_are_consecutive(history: History) -> Iterator[str]:
         waits = policy["overlap"] in WAITING_OVERLAPS or policy["catch_up"] == "all"
         # An operation that had to wait, as a retry does, has attempt numbers without a start; one
         # that a pause put back too, and a task that perhaps was never sent.
-        is_put_back = id in history.retried or history.was_paused or row["send_started_at"]
+        is_put_back = id in history.retried or history.was_paused or is_of_application(row)
         if not (waits or is_put_back) and numbers != list(range(1, len(numbers) + 1)):
             yield f"operation {id}: attempts {numbers} are not consecutive"
         if numbers and numbers[-1] > row["attempt"]:
@@ -175,6 +175,9 @@ def one_operation_of_an_action_runs_at_a_time(history: History) -> Iterator[str]
     for key, lines in history.lines.items():
         row = history.operations.get(key[0])
         if row is None or key not in history.attempts or history.was_cut_off(key):
+            continue
+        # It may have had another policy.
+        if key[0] in history.retried and key[1] < row["attempt"]:
             continue
         if history.policy(row)["overlap"] != "allow":
             run = (lines[0]["number"], lines[-1]["number"], key[0])
@@ -237,7 +240,7 @@ def what_had_failed_ends_failed_or_better(history: History) -> Iterator[str]:
     for (id, attempt), row in history.attempts.items():
         state = history.operations[id]["state"]
         has_failed = row["state"] == "failed" and not history.was_cut_off((id, attempt))
-        if has_failed and state in NEVER_TRIED:
+        if has_failed and state in NEVER_TRIED and id not in history.retried:
             yield f"operation {id}: attempt {attempt} failed, yet it ended {state}"
 
 

@@ -15,6 +15,7 @@ from tests.chaos.lived import ABOUT, Stretch, merged, repeated
 from tests.chaos.occurrences import occurrences
 
 MANUAL = "Manual run"
+OURS = ("execute_scheduled_action", "job")
 EVER_SINCE = datetime.min.replace(tzinfo=UTC)
 # Ticks wait for a clock that goes back by less.
 CLOCK_WAS_WRONG = timedelta(minutes=5)
@@ -169,6 +170,11 @@ class History:
             or not lines
             or lines[-1]["what"] == "start"
         )
+
+
+def is_of_application(operation: Row) -> bool:
+    """Return whether an operation is a task of the user's own application."""
+    return not operation["task"].startswith(OURS)
 
 
 def is_manual(operation: Row) -> bool:

@@ -9,7 +9,7 @@ from uuid import UUID
 from runtime.database import reading
 from scheduler.explain import explain
 from tests.chaos.checker import violations
-from tests.chaos.history import History
+from tests.chaos.history import History, is_of_application
 from views.verdict import look
 from views.verdict.finding import OF_ACTIONS, Kind, Severity
 
@@ -43,7 +43,7 @@ UNRECORDED = {"missed", "paused", "deleted", "quarantined", "unrecorded", "prune
 def losses_and_failures_are_counted(world: "World", history: History) -> Iterator[str]:
     for id, row in history.operations.items():
         # A task of the application counts as failed if nobody knows whether it was sent.
-        if id in history.retried or row["backfill_id"] or row["send_started_at"]:
+        if id in history.retried or is_of_application(row):
             continue
         ends = history.attempts_of(id)
         bad = sum(
@@ -74,7 +74,8 @@ def notices_are_sent_once(world: "World", history: History) -> Iterator[str]:
         number = told[str(id)]
         if state != "done":
             yield f"notice {id} of {kind} is {state} after {tries} tries: {error}"
-        elif not number:
+        elif not number and kind != "finding_began":
+            # One of a finding that has ended is not sent any more.
             yield f"notice {id} of {kind} is done, and nobody was told"
         elif number > 1 and not world.loses_answers:
             yield f"notice {id} of {kind} was told {number} times"

@@ -42,6 +42,11 @@ class Actor:
         self.thread = greenlet(self.act)
 
     @property
+    def place(self) -> str:
+        """The kind of process, and its step."""
+        return f"{self.role}: {self.step}"
+
+    @property
     def is_alive(self) -> bool:
         """Whether it has something left to do."""
         return not (self.is_killed or self.thread.dead)
@@ -65,10 +70,14 @@ class Loom:
         self.release = 0
         # Whether the running actor may be interrupted: not within a transaction.
         self.may_pause: Callable[[], bool] = lambda: True
+        # What ends with an actor that was killed, such as its session.
+        self.at_death: Callable[[Actor], None] = lambda _actor: None
         self.is_over = False
         self.actor: Actor | None = None
         # Who took the last step, and which.
         self.last = ""
+        # Called with who takes a step.
+        self.at_step: Callable[[Actor], None] = lambda _actor: None
         self._home = getcurrent()
         # A killed process does nothing more, not even its cleanup: it is kept to the end.
         self._graves: list[Actor] = []
@@ -127,6 +136,7 @@ class Loom:
         self.steps += 1
         self.actor = self.random.choice(ready)
         self.last = f"{self.actor.name}, {self.actor.step}"
+        self.at_step(self.actor)
         self.actor.thread.switch()
         self.actor = None
         return True
@@ -140,5 +150,8 @@ class Loom:
         self.actors, self._graves = [], []
 
     def _bury(self) -> None:
-        self._graves += [one for one in self.actors if not one.is_alive]
+        dead = [one for one in self.actors if not one.is_alive]
+        for one in dead:
+            self.at_death(one)
+        self._graves += dead
         self.actors = [one for one in self.actors if one.is_alive]

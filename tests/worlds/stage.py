@@ -20,7 +20,7 @@ from models.store.schema import migrate
 from runtime.database import _begin_sqlite, _of_both, _set_up_sqlite
 from tests.chaos.shifted import replace_clock
 from tests.legal_moves import hold_to_legal_moves
-from tests.worlds.loom import Loom
+from tests.worlds.loom import Actor, Loom
 from tests.worlds.watch import follow_moves
 
 # The queue of the application's own tasks.
@@ -63,6 +63,9 @@ class Faults:
         self._until: dict[str, datetime] = {}
         # By step and fault.
         self.met: Counter[tuple[str, str]] = Counter()
+        # Each step that was taken, and whether its transaction wrote.
+        self.taken: dict[str, bool] = {}
+        loom.at_step = lambda actor: self.take(actor, writes=False)
 
     def take_away(self, what: str, seconds: float) -> None:
         """Let something be away for a while."""
@@ -83,18 +86,52 @@ class Faults:
             self.note(what)
         return found
 
-    def note(self, what: str) -> None:
-        """Count that the running actor's step met a fault."""
-        if self.loom.actor is not None:
-            self.met[f"{self.loom.actor.role}: {self.loom.actor.step}", what] += 1
+    def note(self, what: str, actor: Actor | None = None) -> None:
+        """Count that a step met a fault: the running actor's, or another one's next."""
+        actor = actor or self.loom.actor
+        if actor is not None:
+            self.met[actor.place, what] += 1
+
+    def take(self, actor: Actor, *, writes: bool) -> None:
+        """Remember that a step was taken."""
+        self.taken[actor.place] = writes or self.taken.get(actor.place, False)
 
     def end(self) -> None:
         """Let all faults be over."""
         self._until, self.chances = {}, {}
 
 
+# What faults strike; all others strike any step.
+OF_COMMITS = {"commit lost", "answer of commit lost", "writes away"}
+OF_MESSAGES = {"publish", "ping"}
+OF_BROKER = {"publish", "consume", "count", "ping", "tell"}
+STRUCK = {
+    "broker away": OF_BROKER,
+    "answer of broker lost": OF_MESSAGES,
+    "message lost": OF_MESSAGES,
+    "message late": OF_MESSAGES,
+    "message doubled": OF_MESSAGES,
+    "web away": {"ask", "be seen"},
+    "answer of web lost": {"ask"},
+}
+
+
+def reachable(place: str, fault: str, *, writes: bool) -> bool:
+    """Return whether a fault can strike a step, such as `daemon: publish`."""
+    step = place.partition(": ")[2]
+    if fault in OF_COMMITS:
+        return writes
+    if fault == "database away":
+        return "." in step
+    return step in STRUCK.get(fault, {step})
+
+
 class Database:
     """The database of a world: each transaction is one step, and may be lost."""
+
+    store = "sqlite"
+    # What is replaced for it, besides what every world replaces.
+    PLACES: Mapping[str, Any] = {}
 
     def __init__(self, loom: Loom, faults: Faults) -> None:
         self.loom, self.faults = loom, faults
@@ -116,12 +153,15 @@ class Database:
         """Read without a step."""
         return self._connection.execute(statement).fetchall()
 
+    def lose_session(self, actor: Actor, frozen_s: float = 0.0) -> None:
+        """Do nothing: no actor stops within a transaction."""
+
     def has_changed(self) -> bool:
         """Return whether something was written since the last call."""
         before, self._changes = self._changes, self._connection.total_changes
         return before != self._changes
 
-    def copy(self) -> sqlite3.Connection:
+    def copy(self) -> sqlite3.Connection | None:
         """Return a back-up."""
         copy = sqlite3.connect(":memory:", check_same_thread=False)
         self._connection.backup(copy)
@@ -140,6 +180,7 @@ class Database:
         if self.loom.actor is None:
             return
         self.loom.pause(_place(sys._getframe(1)))
+        self.faults.take(self.loom.actor, writes=not _reads(connection))
         if self.faults.is_away("database"):
             raise _error("server closed the connection unexpectedly")
         if not _reads(connection) and self.faults.is_away("writes"):
@@ -151,8 +192,11 @@ class Database:
         if self.faults.strikes("commit lost"):
             raise _error("server closed the connection unexpectedly")
         if self.faults.strikes("answer of commit lost"):
-            self._connection.commit()
+            self._commit_now(connection)
             raise _error("server closed the connection unexpectedly")
+
+    def _commit_now(self, _connection: sa.Connection) -> None:
+        self._connection.commit()
 
 
 def _reads(connection: sa.Connection) -> bool:

@@ -20,6 +20,7 @@ from tests.chaos.clock import PASSED_S, Clock
 from tests.chaos.facts import COLUMNS, Facts, _line, _rows, _selecting
 from tests.chaos.faults import Fault
 from tests.factories import set_back
+from tests.servers import PostgreSQL
 from tests.worlds.crew import Crew
 from tests.worlds.laws import broken, instant_of
 from tests.worlds.loom import Actor, Loom
@@ -49,6 +50,10 @@ ENVIRONMENT = {
     "SCHED_WORKER_HARD_LIMIT_S": "2",
     "SCHED_CELERY_TASKS": "*",
 }
+# Steps between the time of a fault and the fault.
+MOST_STEPS = 12
+# Steps of those who wait for work.
+IDLE = {"wait", "look again", "be seen", "sleep", "consume", "start"}
 # Notes of the journal that a restored back-up does not undo.
 OF_CLOCK = {"clock", "ahead", "retry", "cancel", "pause"}
 OPEN = f"state NOT IN ({', '.join(repr(str(state)) for state in sorted(ENDED))})"
@@ -59,6 +64,15 @@ UNFORESEEN = {"tick_failed", "sweep_failed", "notice_error", "end_not_stored"}
 @lru_cache(maxsize=1)
 def _settings() -> Settings:
     return load_settings(Path("/nonexistent"), ENVIRONMENT)
+
+
+def _database(loom: Loom, faults: Faults, server: PostgreSQL | None) -> Database:
+    if server is None:
+        return Database(loom, faults)
+    # Loaded for its lane alone.
+    from tests.worlds.postgresql import PostgreSQLDatabase
+
+    return PostgreSQLDatabase(loom, faults, server)
 
 
 class Notes(list[dict[str, Any]]):
@@ -129,14 +143,12 @@ class Alarm(logging.Handler):
 class World:
     """One installation and its plan: `run` returns the violations."""
 
-    store = "sqlite"
-
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, server: PostgreSQL | None = None) -> None:
         self.plan = plan
         random = Random(f"steps {plan.seed}")
         self.loom = Loom(random, BEGAN + timedelta(seconds=random.uniform(0, 86_400)))
         self.faults = Faults(self.loom, dict(plan.chances))
-        self.database = Database(self.loom, self.faults)
+        self.database = _database(self.loom, self.faults, server)
         self.post = Post(self.loom, self.faults)
         self.journal, self.log = Notes(), Notes()
         self.settings = _settings()
@@ -147,6 +159,11 @@ class World:
         self.crew, self.outside, self.people = Crew(self), Outside(self), People(self)
         self.clock = WorldClock(self)
         self._backup: Backup | None = None
+
+    @property
+    def store(self) -> str:
+        """The store of the database."""
+        return self.database.store
 
     @property
     def loses_answers(self) -> bool:
@@ -185,6 +202,8 @@ class World:
         admin = self.loom.start("admin", self.people.admin)
         for fault in self.plan.faults:
             self._go_on(self.loom.begun_at + timedelta(seconds=fault.at_s))
+            # Where time stands still, somebody is in the midst of something.
+            self._take(fault.number % MOST_STEPS)
             self._strike(fault)
         self._go_on(self.loom.begun_at + timedelta(seconds=self.plan.seconds))
         admin.kill()
@@ -226,6 +245,12 @@ class World:
             self.loom.go_on(until)
             self.watch.look()
 
+    def _take(self, steps: int) -> None:
+        for _ in range(steps):
+            self._tend()
+            self.loom.go_on(self.loom.later(60.0))
+            self.watch.look()
+
     def _tend(self) -> None:
         """Start again what ended, as a service manager does."""
         plan, crew, outside = self.plan, self.crew, self.outside
@@ -250,7 +275,7 @@ class World:
             if idle:
                 return idle
             ((last,),) = self.database.rows("SELECT max(now) FROM ticks")
-            ticked = last and datetime.fromisoformat(last).replace(tzinfo=UTC)
+            ticked = last and instant_of(last)
             is_calm = ticked and ticked > ended_at + timedelta(seconds=8)
             if is_calm and not self._next_at():
                 return []
@@ -296,8 +321,9 @@ class World:
         victims = [one for one in self.loom.actors if one.name != "admin" and one.is_alive]
         if not victims:
             return
+        busy = [one for one in victims if one.step not in IDLE]
+        victims = busy or victims
         victim = victims[fault.number % len(victims)]
-        self.faults.met[f"{victim.role}: {victim.step}", fault.kind] += 1
         of_one = {"kill": self._kill, "freeze": self._freeze, "machine clock": self._set_machine}
         of_all = {
             "all asleep": self._sleep,
@@ -308,11 +334,14 @@ class World:
             **self.clock.acts(),
         }
         if fault.kind in of_one:
+            self.faults.note(fault.kind, victim)
             said = of_one[fault.kind](victim, fault)
             self.tell(f"{victim.name}, about to {victim.step}, {said}")
             return
         self.tell(f"{fault.kind} for {fault.lasts_s:.1f} s" if fault.lasts_s else fault.kind)
         if fault.kind in of_all:
+            for one in victims:
+                self.faults.note(fault.kind, one)
             of_all[fault.kind](fault)
         else:
             self.faults.take_away(fault.kind.split()[0], fault.lasts_s)
@@ -323,6 +352,7 @@ class World:
 
     def _freeze(self, victim: Actor, fault: Fault) -> str:
         victim.wakes_at = max(victim.wakes_at, self.loom.later(fault.lasts_s))
+        self.database.lose_session(victim, fault.lasts_s)
         return f"freezes for {fault.lasts_s:.1f} s"
 
     def _set_machine(self, victim: Actor, fault: Fault) -> str:
@@ -330,6 +360,8 @@ class World:
         return f"has a machine whose clock is off by {victim.skew.total_seconds():+.0f} s"
 
     def _sleep(self, fault: Fault) -> None:
+        for one in self.loom.actors:
+            self.database.lose_session(one, fault.lasts_s)
         self.loom.now = self.loom.later(fault.lasts_s)
 
     def _empty(self, _fault: Fault) -> None:
@@ -340,7 +372,9 @@ class World:
         self.loom.release += 1
 
     def _back_up(self, _fault: Fault) -> None:
-        self._backup = Backup(self.database.copy(), len(self.log), len(self.journal))
+        copy = self.database.copy()
+        if copy is not None:
+            self._backup = Backup(copy, len(self.log), len(self.journal))
 
     def _restore(self, _fault: Fault) -> None:
         """Stop all processes, restore the back-up, and start them again."""
@@ -396,6 +430,7 @@ class World:
             # Ids and secrets.
             "uuid.os": SimpleNamespace(urandom=draws),
             "random._urandom": draws,
+            **self.database.PLACES,
             "tests.chaos.storm_steps._note": self.crew.note,
             "tests.chaos.storm_steps._spend": self.crew.spend,
         }

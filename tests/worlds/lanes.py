@@ -1,0 +1,133 @@
+"""A lane: worlds one after another in one process, and what they have met."""
+
+import argparse
+import logging
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from runtime.clock import monotonic
+from tests.compiled import share_compiled
+from tests.servers import PostgreSQL
+from tests.worlds.plan import Plan, drawn, shrunk
+from tests.worlds.stage import reachable
+from tests.worlds.world import World
+
+# Of a story.
+MOST_LINES = 30
+
+
+def say(*lines: object) -> None:
+    """Write lines."""
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
+
+
+@dataclass
+class Tally:
+    """What the worlds so far have met."""
+
+    worlds: int = 0
+    steps: int = 0
+    violations: int = 0
+    met: Counter[tuple[str, str]] = field(default_factory=Counter)
+    # Each step that was taken, and whether its transaction wrote.
+    taken: dict[str, bool] = field(default_factory=dict)
+
+    def live(self, plan: Plan, server: PostgreSQL | None) -> list[str]:
+        """Live through a world; return its violations."""
+        world = World(plan, server)
+        found = world.run()
+        self.add(Tally(1, world.loom.steps, len(found), world.faults.met, world.faults.taken))
+        return found
+
+    def add(self, other: "Tally") -> None:
+        """Add what others have met."""
+        self.worlds += other.worlds
+        self.steps += other.steps
+        self.violations += other.violations
+        self.met.update(other.met)
+        for step, writes in other.taken.items():
+            self.taken[step] = writes or self.taken.get(step, False)
+
+    def never(self) -> list[tuple[str, str]]:
+        """Return the pairs of a step and a fault that could meet and never did."""
+        faults = sorted({fault for _, fault in self.met})
+        return [
+            (step, fault)
+            for step, writes in sorted(self.taken.items())
+            for fault in faults
+            if reachable(step, fault, writes=writes) and (step, fault) not in self.met
+        ]
+
+    def report(self, *, pairs: bool) -> None:
+        """Write the faults by kind, what was never met, and the totals."""
+        by_fault = Counter[str]()
+        for (_, fault), count in self.met.items():
+            by_fault[fault] += count
+        say(*(f"{count:8} {fault}" for fault, count in sorted(by_fault.items())))
+        never = self.never()
+        say(*(f"never: {step}, {fault}" for step, fault in never if pairs))
+        say(f"pairs of a step and a fault: {len(self.met)} met, {len(never)} never")
+        say(f"worlds {self.worlds}, steps {self.steps}, violations {self.violations}")
+
+
+def live(asked: tuple[argparse.Namespace, int]) -> Tally:
+    """Live through every so manieth world of those that are asked for."""
+    given, number = asked
+    _be_quiet()
+    tally = Tally()
+    # What is loaded late is loaded now: a world is the same alone and after others.
+    World(drawn(0)).run()
+    with ExitStack() as stack:
+        server = None
+        if given.store == "postgresql":
+            from tests.worlds.postgresql import cluster
+
+            server = stack.enter_context(cluster())
+        for plan in _plans(given, number):
+            found = tally.live(plan, server)
+            if found:
+                say(f"seed {plan.seed}: {len(found)} violations", *found[:5])
+            if found and given.shrink:
+                say(*smallest(plan, found[0].partition(":")[0], server))
+            if found and given.stop:
+                break
+    return tally
+
+
+def _plans(given: argparse.Namespace, number: int) -> Iterator[Plan]:
+    began = monotonic()
+    while monotonic() - began < given.seconds and number < given.worlds:
+        yield drawn(given.seed + number)
+        number += given.processes
+
+
+def _be_quiet() -> None:
+    logging.getLogger("minutebook").setLevel(logging.ERROR)
+    logging.getLogger("minutebook").propagate = False
+    share_compiled()
+
+
+def smallest(plan: Plan, rule: str, server: PostgreSQL | None = None) -> list[str]:
+    """Return the story of the least plan that breaks the same rule."""
+
+    def fails(smaller: Plan) -> bool:
+        return any(one.startswith(rule) for one in World(smaller, server).run())
+
+    least = shrunk(plan, fails)
+    world = World(least, server)
+    found = world.run()
+    return [*world.story[-MOST_LINES:], *found[:3], *_as_test(least)]
+
+
+def _as_test(plan: Plan) -> list[str]:
+    """Return a test of a plan, to be pasted."""
+    return [
+        "",
+        "def test_a_world() -> None:",
+        f"    plan = {plan!r}",
+        "    assert World(plan).run() == []",
+    ]
