@@ -59,8 +59,8 @@ test-quick: $(VENV)/.stamp-dev ## Pass what needs no server but SQLite, in less 
 chaos: $(VENV)/.stamp-dev ## Storm for minutes on each store; SECONDS=300 SEEDS=1,2 storms again as it was told
 	CHAOS_SECONDS=$(or $(SECONDS),180) CHAOS_SEEDS=$(SEEDS) $(BIN)/python -P -m pytest -q -s -m storm tests/chaos tests/hostile tests/integration/scheduler/test_explain_year.py
 
-worlds: $(VENV)/.stamp-dev ## Live through simulated worlds for a while; SECONDS=600 SEED=17
-	$(BIN)/python -m tests.worlds --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
+worlds: $(VENV)/.stamp-dev ## Live through simulated worlds for a while; SECONDS=600 SEED=17 STORE=sqlite
+	$(IN_MEMORY) $(BIN)/python -m tests.worlds --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED)) $(if $(STORE),--store $(STORE))
 
 fuzz: $(VENV)/.stamp-dev ## Mutate the kept corpus of hostile inputs; MINUTES=5 SEED=1 KINDS="documents sources"
 	@$(PIP) install --require-hashes --only-binary :all: -r requirements/fuzz.lock 2>/dev/null || echo "no wheel of atheris for this Python and machine: random mutation alone"

@@ -30,7 +30,7 @@ OURS = ("scheduler.", "broker.", "tasks.", "views.", "models.", "tests.chaos.")
 
 
 @lru_cache(maxsize=1)
-def _template() -> sqlite3.Connection:
+def _template() -> bytes:
     """Return a migrated database that refuses illegal moves."""
     kept = sqlite3.connect(":memory:", check_same_thread=False)
     engine = _engine_of(kept)
@@ -38,7 +38,7 @@ def _template() -> sqlite3.Connection:
     hold_to_legal_moves(engine)
     with engine.begin() as connection:
         follow_moves(connection)
-    return kept
+    return kept.serialize()
 
 
 def _engine_of(
@@ -139,7 +139,7 @@ class Database:
         self.shift_s = 0.0
         self._changes = 0
         self._connection = sqlite3.connect(":memory:", check_same_thread=False)
-        _template().backup(self._connection)
+        self._connection.deserialize(_template())
         replace_clock(self._connection, self.now)
         self.engine = _engine_of(self._connection, self._before)
         loom.may_pause = lambda: not self._connection.in_transaction

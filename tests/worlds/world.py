@@ -314,8 +314,19 @@ class World:
             f"SELECT {columns} FROM operations WHERE state IN ('pending', 'queued')"
             f" AND waiting_for IS NULL AND not_before < '{late:%Y-%m-%d %H:%M:%S.%f}' LIMIT 3"
         )
+        found += self._stranded()
         on_their_way = {str(one.message.id) for one in self.post.letters}
         return [f"idle: {row}" for row in found if str(row[0]) not in on_their_way]
+
+    def _stranded(self) -> list[Any]:
+        """Return what still waits for an operation that ended a while ago."""
+        late = self.now() - timedelta(seconds=IDLE_S)
+        return self.database.rows(
+            "SELECT one.id, one.state, one.attempt, one.waiting_for FROM operations AS one"
+            " JOIN operations AS other ON other.id = one.waiting_for"
+            " WHERE one.state IN ('pending', 'queued')"
+            f" AND other.finished_at < '{late:%Y-%m-%d %H:%M:%S.%f}' LIMIT 3"
+        )
 
     def _strike(self, fault: Fault) -> None:
         victims = [one for one in self.loom.actors if one.name != "admin" and one.is_alive]
