@@ -1,20 +1,24 @@
-"""Pages of mails: a template as it looks to a person, a test of it, the executive summary."""
+"""Pages of data and mails: a status for everybody, a template, the executive summary."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from data.views import summary, templates
+from data.endpoints import PUBLIC_HEADERS, status_for_all
+from data.views import status, summary, templates
+from data.views.status import DataOfApp
 from models.errors import InvalidDocument, Refused
+from views.apps import App
 from views.installation import Installation
+from web.dashboard.endings import ending_of
 from web.dashboard.rendering import POLICY, render, see
-from web.dashboard.session import Editor, Viewer
+from web.dashboard.session import Editor, Viewer, is_fragment
 from web.dashboard.texts import say
 
 router = APIRouter(include_in_schema=False)
 MOST_TEMPLATES = 100
+TONES = {"ready": "good", "running": "busy", "failed": "bad"}
 # The page shows the mail in a frame.
 FRAMED = f"{POLICY}; frame-src 'self'"
 # The policy of a mail's HTML: it styles itself, and neither loads nor runs anything.
@@ -24,11 +28,46 @@ HEADERS = {
 }
 
 
-def templates_of(
-    opened: Installation, settings: Mapping[str, Any], after: str | None
-) -> dict[str, object]:
-    """Return what the page of a small app shows as well: a page of its templates."""
-    return {"templates": templates.list_templates(opened, MOST_TEMPLATES, after, settings)}
+def _tone(status: str) -> str:
+    return TONES.get(status, "idle")
+
+
+def statuses_of(opened: Installation, names: Sequence[str]) -> dict[str, object]:
+    """Return what the page of small apps shows as well: how fresh their data are."""
+    return {"statuses": status.statuses(opened, names), "data_tone": _tone}
+
+
+def shown_of(opened: Installation, app: App, after: str | None) -> dict[str, object]:
+    """Return what the page of a small app shows as well: its data, and a page of its templates."""
+    found = DataOfApp.model_validate(app.model_extra)
+    settings = app.document.get("settings", {})
+    return {
+        **_shown(found),
+        # Without data, its cards would be empty ones.
+        "has_data": bool(found.domains) or found.data.status != "empty",
+        "templates": templates.list_templates(opened, MOST_TEMPLATES, after, settings),
+    }
+
+
+def live(opened: Installation, app: str) -> dict[str, object]:
+    """Return what of the page of a small app changes while it is looked at."""
+    return _shown(status.data_of(opened, app))
+
+
+def _shown(found: DataOfApp) -> dict[str, object]:
+    ending = ending_of(found.data)
+    return {"data": found.data, "domains": found.domains, "ending": ending, "data_tone": _tone}
+
+
+@router.get("/status/{app}")
+def show_public_status(request: Request, app: str) -> HTMLResponse:
+    """Show how fresh a small app's data are; htmx asks again, more often while an update runs."""
+    found = status_for_all(request, app)
+    values = {"name": app, "shown": found, "ending": ending_of(found)}
+    template = "public_part.html" if is_fragment(request) else "public.html"
+    # The answer to htmx is another one.
+    headers = {**PUBLIC_HEADERS, "Vary": "HX-Request, Cookie"}
+    return render(request, template, values, headers=headers)
 
 
 @router.get("/apps/{app}/templates/{template}")

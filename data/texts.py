@@ -1,12 +1,43 @@
-"""Templates of mails and the executive summary, in words."""
+"""The data of a small app, templates of mails and the executive summary, in words."""
 
 from collections.abc import Iterator
 
-from cli.render import listing, sentence
+from cli.render import Line, listing, rows_of, sentence
+from data.views.status import DataOfApp, DataStatus
 from data.views.summary import SummaryPreview
 from data.views.templates import TemplatePreview, Templates, TriedMail, WrittenPart
+from views.apps import App
+from views.words import instant
 
 COLUMNS = {"name": "NAME", "subject": "SUBJECT", "parts": "PARTS", "state": "STATE"}
+DOMAIN_COLUMNS = {
+    "name": "DOMAIN",
+    "staged_rows": "STAGED",
+    "refreshed_at": "REFRESHED",
+    "published_rows": "PUBLISHED",
+    "published_at": "AT",
+}
+
+
+def lines_of_app(app: App) -> Iterator[Line]:
+    """Yield what is shown of a small app's data, nothing without a domain."""
+    found = DataOfApp.model_validate(app.model_extra)
+    if found.domains:
+        yield f"data        {_data(found.data)}"
+        yield rows_of(found.domains, DOMAIN_COLUMNS)
+
+
+def _data(data: DataStatus) -> str:
+    words = [data.status]
+    if data.phase:
+        words.append(": ".join(filter(None, (data.phase, data.message))))
+    if data.eta is not None:
+        words.append(f"done by about {instant(data.eta)}")
+    if data.is_longer_than_usual:
+        words.append("longer than usual")
+    if data.last_error:
+        words.append(f"last error: {data.last_error}")
+    return ", ".join(words)
 
 
 def _preview(made: TemplatePreview, *, text_alone: bool = False) -> Iterator[str]:

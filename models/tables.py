@@ -7,6 +7,7 @@ others. Indexes are named after their reader.
 
 from collections.abc import Iterable
 from functools import cache
+from importlib import import_module
 
 import sqlalchemy as sa
 
@@ -27,6 +28,7 @@ from models.notices import NoticeKind
 from models.operation import Cause, OperationState
 from models.roles import Role, TokenKind
 from models.stored import StoredList, StoredPlan, StoredTexts, StoredTrust
+from runtime.plug_ins import named
 
 metadata = sa.MetaData(
     naming_convention={
@@ -89,54 +91,6 @@ small_apps = sa.Table(
     sa.UniqueConstraint("name"),
 )
 
-domains = sa.Table(
-    "domains",
-    metadata,
-    sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
-    sa.Column("name", StorableText, primary_key=True),
-    sa.Column("source", JsonText, nullable=False),
-    sa.Column("staging_id", HyphenatedUuid, sa.ForeignKey("snapshots.id")),
-    sa.Column("production_id", HyphenatedUuid, sa.ForeignKey("snapshots.id")),
-    # When the reading of what is staged began: what began earlier does not replace it.
-    _at("staging_begun_at"),
-    _at("refreshed_at"),
-    _at("published_at"),
-    # The last operation that moved production: it sends the mail, even after an interruption.
-    sa.Column("published_by", HyphenatedUuid),
-)
-
-snapshots = sa.Table(
-    "snapshots",
-    metadata,
-    sa.Column("id", HyphenatedUuid, primary_key=True),
-    _app(),
-    _text("domain"),
-    _text("path"),
-    sa.Column("row_count", LargeNumber, nullable=False),
-    sa.Column("byte_count", LargeNumber, nullable=False),
-    _text("digest"),
-    sa.Column("validators", Json(dict, required=True), nullable=False),
-    sa.Column("figures", Json(dict, required=True), nullable=False),
-    sa.Column("operation_id", HyphenatedUuid),
-    _at("created_at", optional=False),
-    sa.Index("snapshots_of_domain", "small_app_id", "domain", "created_at"),
-)
-
-# Further documents of an app, staged and published like its data.
-app_documents = sa.Table(
-    "app_documents",
-    metadata,
-    sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
-    sa.Column("kind", sa.Text, primary_key=True),
-    sa.Column("name", sa.Text, primary_key=True),
-    # Null in staging: the next publish removes it. Null in production: never published.
-    sa.Column("staging", JsonText),
-    sa.Column("production", JsonText),
-    _at("published_at"),
-    sa.Column("published_by", HyphenatedUuid),
-    _one_of("kind", ["design", "permissions"]),
-)
-
 
 def naming(key: str) -> str:
     """Return the condition of actions with a key, as the partial indexes have it.
@@ -146,7 +100,6 @@ def naming(key: str) -> str:
     return f"""document LIKE '%"{key}"%' AND deleted_at IS NULL"""
 
 
-REFRESHING = naming("refresh")
 _MAIL_STEPS = """(document LIKE '%"send_email"%' OR document LIKE '%"send_execsum"%'"""
 WANTS_MAIL = f"""{_MAIL_STEPS} OR document LIKE '%"mail"%') AND deleted_at IS NULL"""
 IS_JOB = "job_id IS NOT NULL AND deleted_at IS NULL"
@@ -178,7 +131,6 @@ actions = sa.Table(
     _partial("actions_named", "small_app_id", "name", where="deleted_at IS NULL", unique=True),
     sa.Index("actions_by_name", "name", "uid"),
     _partial("actions_counted", "small_app_id", "active", where="deleted_at IS NULL"),
-    _partial("actions_refreshing", "small_app_id", where=REFRESHING),
     _partial("actions_wanting_mail", "active", where=WANTS_MAIL),
     sa.Index("actions_owned", "owner"),
     _partial("actions_on_events", "small_app_id", "event", where="event IS NOT NULL"),
@@ -510,35 +462,6 @@ action_ends = sa.Table(
     _one_of("state", OperationState),
 )
 
-templates = sa.Table(
-    "templates",
-    metadata,
-    sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
-    sa.Column("name", StorableText, primary_key=True),
-    _text("subject"),
-    _text("text"),
-    _text("html", optional=True),
-)
-
-deliveries = sa.Table(
-    "deliveries",
-    metadata,
-    sa.Column(
-        "operation_id", sa.ForeignKey("operations.id"), primary_key=True, type_=HyphenatedUuid
-    ),
-    sa.Column("step", sa.Text, primary_key=True),
-    sa.Column("recipient", sa.Text, primary_key=True),
-    _text("address"),
-    _text("message_id"),
-    _text("state"),
-    _line("error"),
-    # Whether the server refused the address for good: no further attempt.
-    _flag("is_permanent"),
-    _at("updated_at", optional=False),
-    _one_of("state", ["sending", "sent", "failed"]),
-    sa.Index("deliveries_recent", "updated_at"),
-)
-
 ticks = sa.Table(
     "ticks",
     metadata,
@@ -640,6 +563,8 @@ installation = sa.Table(
 
 @cache
 def schema() -> sa.MetaData:
-    """Return the tables with what migrations give them, and no statement needs."""
+    """Return all tables with what migrations give them, and no statement needs."""
+    for module in named("tables"):
+        import_module(module)
     guard(metadata)
     return metadata

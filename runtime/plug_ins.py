@@ -18,9 +18,33 @@ Names = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Branch:
+    """Migrations in one order: the kernel's, which have no name, or those of a plug-in."""
+
+    name: str
+    # The package that holds them.
+    package: str
+    # The newest; asking Alembic would delay each start by 0.1 s.
+    head: str
+
+    @property
+    def version_table(self) -> str:
+        """The table of the revision. Not Alembic's own: an application may use that beside us."""
+        return "_".join(filter(None, ("minutebook", self.name, "version")))
+
+    @property
+    def works_from(self) -> str:
+        """The fact that names the oldest revision whose code works with the database."""
+        return "_".join(filter(None, (self.name, "schema_works_from")))
+
+
+@dataclass(frozen=True, slots=True)
 class PlugIn:
     """What a room adds to the doors and to the work of others."""
 
+    # Modules that declare tables, and the migrations that make them.
+    tables: Names = ()
+    branch: Branch | None = None
     # Modules that declare steps.
     steps: Names = ()
     # By name: the command's place, and its text in `--help`.
@@ -33,10 +57,32 @@ class PlugIn:
     mounts: Names = ()
     # Routers of pages within the dashboard.
     pages: Names = ()
-    # What the dashboard's page of a small app shows as well; see `web/dashboard/apps.py`.
+    # What the dashboard's pages of small apps show as well; see `web/dashboard/apps.py`.
+    apps_page: Names = ()
     app_page: Names = ()
+    app_live: Names = ()
+    # Grammars of a small app's document: subclasses of `SmallAppModel` with further keys.
+    app_document: Names = ()
     # Checks of a small app's document: take it, return its problems.
     app_checks: Names = ()
+    # What it may not name: take its model and the trust in it, return problems.
+    app_allowed: Names = ()
+    # What its admin should check: take the settings and its model, return sentences.
+    app_warnings: Names = ()
+    # Store what a plug-in keeps of it: take a connection, the small app's id and its model.
+    app_stored: Names = ()
+    # Return by kind the names that actions may use: take a connection and the small app's id.
+    app_names: Names = ()
+    # What its view shows as well, see `views.apps.show`, and the lines for that on a terminal.
+    app_shown: Names = ()
+    app_lines: Names = ()
+    # What a manual run mails beside its steps that send: see `views/runs/outgoing.py`.
+    mailed: Names = ()
+    # The query of the mails of a small app that count against its ceiling; takes its id.
+    mails: Names = ()
+    # What `/metrics` shows as well, each a `models.store.measures.Figure`.
+    gauges: Names = ()
+    counted: Names = ()
     # What the step `maintenance` prunes as well; see `tasks/steps/maintenance/work.py`.
     pruning: Names = ()
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -11,6 +12,7 @@ import sqlalchemy as sa
 from models.sql import read_clock
 from models.store import measures
 from runtime.database import reading
+from runtime.plug_ins import added
 from runtime.postgresql import IDLE_TRANSACTION_TIMEOUT_S
 from views.installation import Installation
 from views.verdict import Seen, look
@@ -53,10 +55,14 @@ GAUGES = (
     Gauge("actions", ("app", "state"), "Actions: active, paused or quarantined."),
     Gauge("alerts_open", ("app", "reason"), "Actions with an open alert: failing or overdue."),
     Gauge("notices_owed", _APP, "Hooks and alerts that are not delivered yet."),
-    Gauge("data_refresh_age_seconds", _APP, "Age of the app's oldest refreshed domain."),
-    Gauge("data_publish_age_seconds", _APP, "Age of the app's oldest published domain."),
 )
 PREFIX = "minutebook_"
+
+
+@cache
+def gauges() -> tuple[Gauge, ...]:
+    """Return all gauges, those of plug-ins too."""
+    return (*GAUGES, *(Gauge(one.name, _APP, one.help) for one in added("gauges")))
 
 
 Labels = tuple[str, ...]
@@ -69,7 +75,7 @@ class Samples:
     """The samples of each gauge by their labels; counts under the same labels are added up."""
 
     values: dict[str, dict[Labels, float]] = field(
-        default_factory=lambda: {one.name: {} for one in GAUGES}
+        default_factory=lambda: {one.name: {} for one in gauges()}
     )
 
     def add(self, name: str, value: float, *labels: str) -> None:

@@ -11,7 +11,6 @@ from functools import cache
 import sqlalchemy as sa
 from pydantic import BaseModel
 
-from minutebook.readers import registered_readers
 from minutebook.steps import SmallApp
 from models.action.document import ScheduledActionModel
 from models.action.recipients import EVERYBODY, RecipientFilterModel
@@ -22,12 +21,11 @@ from models.store import actions as store
 from models.store.operations.external_send import FOLLOWED_WITHIN
 from models.store.people import selection, users
 from models.store.people.users import User
-from models.store.tenants import app_overview
 from models.store.workers import task_signatures
 from models.tenant.document import SmallAppModel
-from models.tenant.sources import warnings_of_domains
 from models.values import NameOf
 from runtime.config import Settings
+from runtime.plug_ins import added
 from views.installation import Installation
 
 Keeps = Callable[[RecipientFilterModel], int]
@@ -49,10 +47,8 @@ class KnownNames:
 
     users: Collection[str] | None = None
     groups: Collection[str] | None = None
-    domains: Collection[str] | None = None
-    templates: Collection[str] | None = None
-    design: Collection[str] | None = None
-    permissions: Collection[str] | None = None
+    # Of what plug-ins keep, by its kind.
+    others: Mapping[str, Collection[str]] = field(default_factory=dict)
     actions: Collection[str] | None = None
     kept_recipients: int | None = None
     # The parameters of Celery tasks, as their workers report them.
@@ -70,14 +66,13 @@ def action_warnings(
     """Return the warnings of each action; only what they name is read of the small app."""
     rules = [one.recipients for one in models if one.recipients is not None]
     people = users.by_ids(connection, app.id, sorted({id for rule in rules for id in rule.users}))
-    names = app_overview.names_in(connection, app.id)
+    others: dict[str, Collection[str]] = {}
+    for names_in in added("app_names"):
+        others |= names_in(connection, app.id)
     known = KnownNames(
         users=_known_users(connection, app, rules, people),
         groups=_known_groups(connection, app, rules),
-        domains=names["domains"],
-        templates=names["templates"],
-        design=names["design"],
-        permissions=names["permissions"],
+        others=others,
         zone=app.zone,
         has_mail_server=bool(settings.smtp_url.get_secret_value()),
     )
@@ -120,11 +115,10 @@ def _known_groups(
 
 
 def app_warnings(installation: Installation, model: SmallAppModel) -> tuple[str, ...]:
-    """Return one sentence for each unknown connection or reader and each failed step module."""
-    # Loading the registry registers the readers.
+    """Return one sentence for what plug-ins warn of, and for each failed step module."""
+    # Loading the registry also registers what user code registers.
     failed = installation.registry.failed
-    known = installation.settings.connections
-    found = warnings_of_domains(model.domains, known, registered_readers())
+    found = (text for warn in added("app_warnings") for text in warn(installation.settings, model))
     broken = [f"step module {name} cannot be imported: {why}" for name, why in failed.items()]
     return (*found, *broken)
 
@@ -219,7 +213,7 @@ def _named(
             value = step.parameters.get(key)
             names = [value] if kind.is_one else value
             if isinstance(names, list):
-                yield f"operations.{step.name}.{key}", kind.what, names, getattr(known, kind.kind)
+                yield f"operations.{step.name}.{key}", kind.what, names, known.others.get(kind.kind)
     if action.when.watched is not None:
         yield "when", "action", [action.when.watched], known.actions
 

@@ -12,14 +12,13 @@ from starlette.types import Receive, Scope, Send
 from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.plug_ins import added
-from views.apps.public import public_status
 from views.installation import Installation
 from views.overview import overview_of
 from views.overview.vitals import vitals_of
 from views.status.pauses import list_pauses
 from web import health, metrics
 from web.access import Failures
-from web.api import actions, followers, installation, jobs, operations, people, public
+from web.api import actions, followers, installation, jobs, operations, people
 from web.api import apps as app_endpoints
 from web.downloads import Places
 from web.guards import BoundedBodies
@@ -46,7 +45,6 @@ ROUTERS = (
     jobs.router,
     followers.router,
     installation.router,
-    public.router,
     health.router,
     metrics.router,
 )
@@ -75,7 +73,7 @@ def make_app(opened: Installation) -> FastAPI:
     )
     app.state.installation = opened
     app.state.failures = Failures()
-    app.state.handout, app.state.public_statuses = Handout(opened), Kept(public_status)
+    app.state.handout = Handout(opened)
     app.state.overviews, app.state.vitals = Kept(overview_of), Kept(vitals_of)
     app.state.pauses = Kept(list_pauses)
     app.state.downloads = Places(settings.web.download_s)

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from models.operation import OUTCOMES, TICKED, OperationState
 from models.stored import instant_in
 from runtime.clock import monotonic
+from runtime.plug_ins import added
 from views.installation import Installation
 from views.metrics import MOST_LABELS, OTHER, PREFIX, Lately, ended_since
 
@@ -39,7 +40,9 @@ class Counters:
 
         self._ended = counter("operations_ended", "Operations that ended.", "app", "state")
         self._missed = counter("occurrences_missed", "Occurrences too late or overtaken.", "app")
-        self._deliveries = counter("deliveries", "Mails that were sent or failed.", "app", "state")
+        self._counted = {
+            one.name: counter(one.name, one.help, "app", "state") for one in added("counted")
+        }
         self._notices = counter("notices", "Hooks and alerts that ended.", "app", "state")
         self._work = counter("tick_work", "What ticks did.", "work")
         self._broker_errors = counter("broker_errors", "Ticks that could not send.")
@@ -79,7 +82,8 @@ class Counters:
         """
         for app in apps:
             self._missed.labels(app)
-            self._deliveries.labels(app, "failed")
+            for one in self._counted.values():
+                one.labels(app, "failed")
             self._notices.labels(app, "failed")
             for state in sorted(OUTCOMES):
                 self._ended.labels(app, state)
@@ -93,8 +97,10 @@ class Counters:
             ended.inc(row.times)
         for row in found.ended.missed:
             self._missed.labels(apps.get(row.small_app_id, OTHER)).inc(float(row.times))
-        for row in found.ended.deliveries:
-            self._deliveries.labels(apps.get(row.small_app_id, OTHER), row.state).inc(row.times)
+        for name, rows in found.ended.counted.items():
+            for row in rows:
+                label = apps.get(row.small_app_id, OTHER)
+                self._counted[name].labels(label, row.state).inc(row.times)
         for row in found.ended.notices:
             # Those of the installation have no small app.
             self._notices.labels(apps.get(row.small_app_id, OTHER), row.state).inc(row.times)

@@ -64,7 +64,7 @@ class Gauges(Collector):
         except (*DATABASE_AWAY, sa.exc.ProgrammingError):
             yield GaugeMetricFamily(f"{PREFIX}database_up", GAUGES[0].help, 0)
             return
-        for gauge in GAUGES:
+        for gauge in metrics.gauges():
             family = GaugeMetricFamily(f"{PREFIX}{gauge.name}", gauge.help, labels=gauge.labels)
             for one in samples:
                 for labels, value in one.values[gauge.name].items():

@@ -2,21 +2,15 @@
 
 from collections.abc import Iterator
 
-from cli.render import Line, Table, document_lines, listing, rows_of, sentence, text_of
+from cli.render import Line, Table, document_lines, listing, sentence, text_of
 from models.values import counted
-from views.apps import App, Apps, DataStatus, InEachApp
+from runtime.plug_ins import added
+from views.apps import App, Apps, InEachApp
 from views.apps.changes import AppliedApp, AppliedApps, DeletedApp
 from views.apps.trust import HookSecret, TrustInApp
 from views.words import both_clocks, instant
 
-COLUMNS = {"name": "NAME", "zone": "ZONE", "owner": "OWNER", "domains": "DOMAINS"}
-DOMAIN_COLUMNS = {
-    "name": "DOMAIN",
-    "staged_rows": "STAGED",
-    "refreshed_at": "REFRESHED",
-    "published_rows": "PUBLISHED",
-    "published_at": "AT",
-}
+COLUMNS = {"name": "NAME", "zone": "ZONE", "owner": "OWNER"}
 
 
 def _in_each(found: InEachApp) -> Iterator[Line]:
@@ -39,9 +33,8 @@ def _app(app: App) -> Iterator[Line]:
         yield f"next        {both_clocks(app.next.at, app.zone)}  {app.next.action}"
     yield f"people      {counted(app.users, 'user')}, {counted(app.groups, 'group')}"
     yield f"may reach   {_reach(app)}"
-    if app.domains:
-        yield f"data        {_data(app.data)}"
-        yield rows_of(app.domains, DOMAIN_COLUMNS)
+    for lines in added("app_lines"):
+        yield from lines(app)
     for one in app.operations:
         yield f"{instant(one.occurrence_at)}  {one.state:<9} {one.id}  {one.action_name}"
     yield from document_lines(app.document)
@@ -58,19 +51,6 @@ def _reach(found: App | TrustInApp) -> str:
 
 def _trust(found: TrustInApp) -> Iterator[str]:
     yield f"small app {found.name} is {_reach(found)}"
-
-
-def _data(data: DataStatus) -> str:
-    words = [data.status]
-    if data.phase:
-        words.append(": ".join(filter(None, (data.phase, data.message))))
-    if data.eta is not None:
-        words.append(f"done by about {instant(data.eta)}")
-    if data.is_longer_than_usual:
-        words.append("longer than usual")
-    if data.last_error:
-        words.append(f"last error: {data.last_error}")
-    return ", ".join(words)
 
 
 def _applied(one: AppliedApp) -> Iterator[str]:

@@ -17,7 +17,7 @@ from jinja2.exceptions import TemplateSyntaxError, UndefinedError
 
 from data.mail.grammar import TemplateProblem, forbidden, unknown_variables
 from data.mail.sandbox import HTML, PLAIN, Sandbox, generated
-from models.tenant.document import LONGEST_TEMPLATE
+from data.small_app.document import LONGEST_TEMPLATE
 from tasks.outgoing.mail.message import Content, one_line
 
 MOST_PROBLEMS = 20

@@ -14,8 +14,8 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from data.store.tables import deliveries
 from models.sql import database_now, insert_into
-from models.tables import deliveries
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from data.small_app.staged import KINDS
+from data.store.tables import app_documents
 from models.sql import database_now
-from models.tables import app_documents
-from models.tenant.staged import KINDS
 from runtime.database import read_stored
 
 

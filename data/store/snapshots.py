@@ -9,9 +9,9 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from data.store.tables import domains, snapshots
 from models.sql import database_now
 from models.stored import document_in
-from models.tables import domains, snapshots
 
 
 @dataclass(frozen=True, slots=True)

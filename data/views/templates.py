@@ -12,6 +12,7 @@ from data.mail.checks import problems_of_template
 from data.mail.rendering import rendered
 from data.mail.templates import InvalidTemplate, MailTemplate
 from data.mail.values import own_values, sample_of, shared_values
+from data.store.small_apps import templates_of
 from minutebook.steps import Recipient
 from models.errors import Hint, InvalidDocument, NotFound, Refused, SchedulerError
 from models.problems import MOST_COMPARED, unknown_name
@@ -86,7 +87,7 @@ def _stored(
 ) -> dict[str, dict[str, Any]]:
     app_id = installation.small_app.id
     with reading(installation.engine) as connection:
-        return tenants.templates_of(connection, app_id, after, limit)
+        return templates_of(connection, app_id, after, limit)
 
 
 def _settings_of(installation: Installation) -> Mapping[str, Any]:

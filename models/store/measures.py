@@ -3,10 +3,10 @@
 Each query reads a part of an index.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -22,8 +22,6 @@ from models.store.conditions import (
 )
 from models.tables import (
     actions,
-    deliveries,
-    domains,
     findings,
     missed_spans,
     notices,
@@ -31,6 +29,7 @@ from models.tables import (
     small_apps,
     ticks,
 )
+from runtime.plug_ins import added
 
 Rows = Sequence[Any]
 Query = sa.Select[Any] | sa.CompoundSelect[Any]
@@ -38,17 +37,30 @@ _COUNT = sa.func.count()
 _TIMES = _COUNT.label("times")
 
 
+class Figure(NamedTuple):
+    """A figure of small apps that a plug-in adds: a gauge, or a counter of what ended.
+
+    The query of a gauge has no arguments, and that of a counter the span (since, until].
+    """
+
+    name: str
+    help: str
+    query: Callable[..., Query]
+
+
 @dataclass(frozen=True, slots=True)
 class EndResult:
     """What ended within (since, until]: rows with an app, a state and how many, if no others.
+
+    `counted` are those of plug-ins, by the name of their counter.
 
     `missed` are missed occurrences that have no operations, `runs` operations with an outcome that
     began, and `ticks` the duration and report of each.
     """
 
+    counted: Mapping[str, Rows]
     operations: Rows
     missed: Rows
-    deliveries: Rows
     notices: Rows
     runs: Rows
     ticks: Rows
@@ -74,15 +86,15 @@ def ended(connection: sa.Connection, since: datetime, until: datetime) -> EndRes
         .outerjoin(actions, actions.c.uid == missed_spans.c.action_uid)
         .where(within(missed_spans.c.recorded_at))
         .group_by(app),
-        sa.select(operations.c.small_app_id, deliveries.c.state, _TIMES)
-        .join(deliveries, deliveries.c.operation_id == operations.c.id)
-        .where(within(deliveries.c.updated_at), deliveries.c.state != "sending")
-        .group_by(operations.c.small_app_id, deliveries.c.state),
         _by_state(notices).where(within(notices.c.finished_at)),
         sa.select(*(operations.c[name] for name in of_runs)).where(has_ended, has_run),
         sa.select(ticks.c.duration_ms, ticks.c.report).where(within(ticks.c.finished_at)),
     )
-    return EndResult(*(connection.execute(query).all() for query in queries))
+    counted = {one.name: one.query(since, until) for one in added("counted")}
+    return EndResult(
+        {name: connection.execute(query).all() for name, query in counted.items()},
+        *(connection.execute(query).all() for query in queries),
+    )
 
 
 def _by_state(table: sa.Table) -> sa.Select[Any]:
@@ -139,8 +151,7 @@ def slow() -> dict[str, Query]:
     return {
         "actions": by_kind.group_by(actions.c.small_app_id, kind),
         "alerts_open": sa.union_all(*(_alerts(*one) for one in alerts.items())),
-        "data_refresh_age_seconds": _oldest(domains.c.refreshed_at),
-        "data_publish_age_seconds": _oldest(domains.c.published_at),
+        **{one.name: one.query() for one in added("gauges")},
     }
 
 
@@ -156,11 +167,3 @@ def _alerts(reason: str, of: FindingKind) -> sa.Select[Any]:
     )
     is_open = (findings.c.kind == of, findings.c.ended_at.is_(None))
     return query.where(*is_open, NOT_DELETED).group_by(app)
-
-
-def _oldest(at: sa.Column[Any]) -> sa.Select[Any]:
-    """Return each live app's oldest instant of its domains."""
-    query = sa.select(domains.c.small_app_id, sa.func.min(at)).join(
-        small_apps, small_apps.c.id == domains.c.small_app_id
-    )
-    return query.where(small_apps.c.deleted_at.is_(None)).group_by(domains.c.small_app_id)

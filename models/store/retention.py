@@ -17,7 +17,6 @@ from models.tables import (
     actions,
     attempts,
     backfills,
-    deliveries,
     events,
     findings,
     missed_spans,
@@ -37,7 +36,8 @@ TICKS_KEPT_FOR = timedelta(days=7)
 def prune_operations(
     connection: sa.Connection, small_app_id: int, age: timedelta, limit: int
 ) -> int:
-    """Delete ended operations older than `age`, with attempts, log lines and deliveries.
+    """Delete ended operations older than `age`, with attempts and log lines, and what plug-ins
+    keep of them.
 
     An operation that a tick could decide again stays: after its active action's watermark, or, for
     an event, within the reach of a tick plus an hour, because its id prevents a second run. One in
@@ -78,7 +78,7 @@ def prune_operations(
         .with_for_update(of=operations, skip_locked=True)
     )
     ids = connection.execute(old).scalars().all()
-    for table in (deliveries, attempts, operation_logs):
+    for table in (attempts, operation_logs):
         connection.execute(sa.delete(table).where(table.c.operation_id.in_(ids)))
     connection.execute(sa.delete(operations).where(operations.c.id.in_(ids)))
     return len(ids)

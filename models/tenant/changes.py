@@ -1,30 +1,27 @@
 """Changes between two documents of a small app, in words."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-# Keys whose entries are reported by name.
-NAMED = {
-    "domains": "domain",
-    "templates": "template",
-    "calendars": "calendar",
-    "settings": "setting",
-    "design": "design",
-    "permissions": "permission",
-}
 LONGEST_VALUE = 60
 
 
-def changes_between(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Return one sentence for each difference of `new` from `old`; empty if they are equal."""
+def changes_between(
+    old: Mapping[str, Any], new: Mapping[str, Any], named: Collection[str] = ()
+) -> list[str]:
+    """Return one sentence for each difference of `new` from `old`; empty if they are equal.
+
+    What is beneath the keys `named` is reported by its name.
+    """
     changes = []
     for key in sorted(key for key in {*old, *new} if old.get(key) != new.get(key)):
         before, after = old.get(key), new.get(key)
-        if key in NAMED:
+        if key in named:
             its, now = before or {}, after or {}
             names = sorted(name for name in {*its, *now} if its.get(name) != now.get(name))
             changes += [
-                f'{NAMED[key]} "{name}" {_fate(its.get(name), now.get(name))}' for name in names
+                f'{key.removesuffix("s")} "{name}" {_fate(its.get(name), now.get(name))}'
+                for name in names
             ]
         elif (shown := _short(after)) is None:
             changes.append(f"{key} {_fate(before, after)}")

@@ -1,29 +1,27 @@
-"""The document of a small app: zone, domains with their sources, templates, people, settings."""
+"""The document of a small app: zone, calendars, people, settings, and what plug-ins add."""
 
+import json
 import re
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import InitErrorDetails
 
 from models.action.exceptions import read_entries
-from models.action.recipients import EVERYBODY, RecipientFilterModel
+from models.action.recipients import EVERYBODY
 from models.document import Document, as_object, read_document
 from models.errors import InvalidDocument
 from models.parsing import Reading
 from models.problems import line_error
 from models.tenant.people import Groups, People, Users, people_problems
-from models.tenant.sources import DomainModel
-from models.tenant.staged import KINDS, Documents, JsonDocument
-from models.values import Flag, Name, Zone, parse_line, parse_list, parse_name, parse_text
+from models.values import Flag, FreeJson, Name, Zone, parse_list, parse_name
 from models.values.zones import parse_zone
+from runtime.plug_ins import added
 
 DEFAULT_APP = "default"
-# Owner of the actions that every small app gets by default.
-LONGEST_TEMPLATE = 100_000
-LONGEST_SUBJECT = 500
+LONGEST = 100_000
 PEOPLE = {"users", "groups", "users_complete"}
 APP_NAME = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
 
@@ -54,9 +52,6 @@ def _wrong_key(part: str, key: object) -> str | None:
     return None
 
 
-Body = Annotated[str, BeforeValidator(partial(parse_text, most=LONGEST_TEMPLATE))]
-
-
 def _entries(value: object) -> list[object]:
     """Return the dates of a calendar; raises all their faults."""
     values = list(parse_list(value))
@@ -69,41 +64,29 @@ def _entries(value: object) -> list[object]:
 Calendar = Annotated[list[Any], BeforeValidator(_entries)]
 
 
-class TemplateModel(Document):
-    """A mail template: its subject, its text, and an optional HTML version."""
+def _short(document: dict[str, Any]) -> dict[str, Any]:
+    length = len(json.dumps(document, ensure_ascii=False, default=str))
+    if length > LONGEST:
+        raise ValueError(f"is too long ({length} characters of JSON); write at most {LONGEST}")
+    return document
 
-    subject: Annotated[str, BeforeValidator(partial(parse_line, most=LONGEST_SUBJECT))]
-    text: Body
-    html: Body | None = None
+
+JsonDocument = Annotated[dict[str, FreeJson], BeforeValidator(as_object), AfterValidator(_short)]
 
 
 class SmallAppModel(Document):
-    """A small app: a tenant with its own zone, domains, templates, people and settings.
+    """A small app: a tenant with its own zone, calendars, people and settings.
 
-    `notify` false silences the "new data available" mails of this app, unless a publish requests
-    one; `notify_recipients` selects their recipients, by default all users. `public_status` shows
-    how fresh the data are to people without an account. The stored document
-    has no people: they have their own tables, which other commands change too.
+    The stored document has no people: they have their own tables, which other commands change too.
     """
 
     name: Annotated[str, BeforeValidator(_app_name)]
     title: Name | None = None
     zone: Zone = "UTC"
-    domains: Annotated[dict[str, DomainModel], BeforeValidator(as_object)] = Field(
-        default_factory=dict
-    )
-    templates: Annotated[dict[str, TemplateModel], BeforeValidator(as_object)] = Field(
-        default_factory=dict
-    )
     # Named lists of dates and times that the rules of actions leave out by `except`.
     calendars: Annotated[dict[str, Calendar], BeforeValidator(as_object)] = Field(
         default_factory=dict
     )
-    design: Documents = Field(default_factory=dict)
-    permissions: Documents = Field(default_factory=dict)
-    notify: Flag = True
-    notify_recipients: RecipientFilterModel | None = None
-    public_status: Flag = False
     owner: Name | None = None
     settings: JsonDocument = Field(default_factory=dict)
     users: Users = ()
@@ -117,25 +100,26 @@ class SmallAppModel(Document):
 
     @classmethod
     def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
-        """Return the problems of its names, its people and its `notify_recipients`."""
-        return (
-            people_problems(raw)
-            + _empty_recipients(raw.get("notify_recipients"))
-            + [
-                line_error((part, str(key)), key, remedy)
-                for part in ("groups", "domains", "templates", "calendars", *KINDS)
-                if isinstance(raw.get(part), Mapping)
-                for key in raw[part]
-                if (remedy := _wrong_key(part, key)) is not None
-            ]
-        )
+        """Return the problems of its names and its people."""
+        return people_problems(raw) + key_problems(raw, ("groups", "calendars"))
 
 
-def _empty_recipients(recipients: object) -> list[InitErrorDetails]:
-    if not isinstance(recipients, Mapping) or any(recipients.get(k) for k in ("users", "groups")):
-        return []
-    remedy = 'selects no user; write {"groups": ["all"]}, or set "notify" to false'
-    return [line_error(("notify_recipients",), dict(recipients), remedy)]
+def key_problems(raw: Mapping[str, Any], parts: Iterable[str]) -> list[InitErrorDetails]:
+    """Return the problems of the names in these parts of a document."""
+    return [
+        line_error((part, str(key)), key, remedy)
+        for part in parts
+        if isinstance(raw.get(part), Mapping)
+        for key in raw[part]
+        if (remedy := _wrong_key(part, key)) is not None
+    ]
+
+
+@cache
+def small_app_model() -> type[SmallAppModel]:
+    """Return the grammar of small apps with what plug-ins add to it."""
+    parts = tuple(added("app_document"))
+    return type("SmallAppModel", parts, {}) if parts else SmallAppModel
 
 
 def parse_small_app(document: object) -> SmallAppModel:
@@ -143,7 +127,9 @@ def parse_small_app(document: object) -> SmallAppModel:
 
     Users' instants without an offset are read in the app's zone.
     """
-    app, problems = read_document(SmallAppModel, document, Reading(default_zone=_zone(document)))
+    app, problems = read_document(
+        small_app_model(), document, Reading(default_zone=_zone(document))
+    )
     if app is None or problems:
         raise InvalidSmallApp(problems)
     return app

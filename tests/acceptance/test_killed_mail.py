@@ -8,9 +8,9 @@ import psutil
 import pytest
 import sqlalchemy as sa
 
+from data.store.tables import deliveries
 from models.store.people.users import import_users
 from models.store.tenants import storing
-from models.tables import deliveries
 from models.tenant.document import parse_small_app
 from models.users import parse_users
 from runtime.database import reading

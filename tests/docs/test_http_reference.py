@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
+from data.views.status import DataStatus, PublicStatus
 from tests.docs.pages import text_of
-from views.apps import DataStatus
-from views.apps.public import PublicStatus
 from web.app import api_routers
 from web.problems import KNOWN
 

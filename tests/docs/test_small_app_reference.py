@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from models.problems import known_keys
-from models.tenant.document import SmallAppModel, parse_small_app
+from models.tenant.document import parse_small_app, small_app_model
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "small-app.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -16,7 +16,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
 def test_each_key_has_a_row_and_each_row_is_a_key() -> None:
     rows = re.findall(r"^\| `([a-z_]+)` \|", TEXT, re.M)
 
-    assert sorted(rows) == sorted(known_keys(SmallAppModel))
+    assert sorted(rows) == sorted(known_keys(small_app_model()))
 
 
 @pytest.mark.parametrize("block", re.findall(r"```yaml\n(.*?)```", TEXT, re.S))

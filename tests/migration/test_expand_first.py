@@ -2,18 +2,16 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 from alembic import command
-from alembic.config import Config
 from alembic.script import ScriptDirectory
 
-import migrations
-from models.store.schema import _config, migrate
+from models.store.schema import branches, config_of, migrate
+from runtime.plug_ins import Branch
 
-# The newest migration of the last release, 0.9.0.
+# The newest migration of each branch in the last release, 0.9.0.
 LAST_RELEASE = "0001_pre_first_release"
 NAME = re.compile(r"\d{4}_(pre|post)_[a-z0-9_]+")
 
@@ -47,15 +45,10 @@ def _broken_in(before: sa.Table, after: sa.Table) -> Iterator[str]:
             yield f"{column} is required"
 
 
-def scripts() -> ScriptDirectory:
-    """Return the migrations."""
-    config = Config()
-    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
-    return ScriptDirectory.from_config(config)
-
-
-def test_each_migration_says_in_its_name_when_it_runs() -> None:
-    names = [script.revision for script in scripts().walk_revisions()]
+@pytest.mark.parametrize("branch", branches(), ids=lambda one: one.name or "kernel")
+def test_each_migration_says_in_its_name_when_it_runs(branch: Branch) -> None:
+    scripts = ScriptDirectory.from_config(config_of(branch))
+    names = [script.revision for script in scripts.walk_revisions()]
 
     assert [name for name in names if not NAME.fullmatch(name)] == []
     assert sorted(names, reverse=True) == names
@@ -65,7 +58,8 @@ def test_the_last_release_goes_on_with_the_schema_of_all_that_run_before_the_new
     empty: sa.Engine,
 ) -> None:
     with empty.begin() as connection:
-        command.upgrade(_config(connection), LAST_RELEASE)
+        for branch in branches():
+            command.upgrade(config_of(branch, connection), LAST_RELEASE)
     before = schema(empty)
 
     migrate(empty)

@@ -1,44 +1,41 @@
 """The migrated schema is what `models.tables` says, on both stores, however often it is run."""
 
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-import migrations
 from models.store import key_values
 from models.store.schema import (
-    HEAD,
-    VERSION_TABLE,
-    WORKS_FROM,
     SchemaNewer,
     SchemaOutdated,
+    branches,
     check_schema,
+    config_of,
     current_revision,
     migrate,
+    needed,
 )
 from models.tables import operations, schema, small_apps
 from runtime.config import Settings
 from runtime.database import reading
+from runtime.plug_ins import Branch
 from tests.factories import make_action, make_operation
 
 
 def differences(connection: sa.Connection) -> list[object]:
     """Return the differences between the database's schema and `models.tables`."""
     dialect = connection.dialect.name
+    versions = {branch.version_table for branch in branches()}
 
-    def belongs(item: Any, *_: object) -> bool:
-        return bool(item.info.get("only", dialect) == dialect)
+    def belongs(item: Any, name: str, *_: object) -> bool:
+        return name not in versions and bool(item.info.get("only", dialect) == dialect)
 
-    opts = {
-        "compare_type": True, "include_object": belongs, "version_table": VERSION_TABLE
-    }  # fmt: skip
+    opts = {"compare_type": True, "include_object": belongs}
     context = MigrationContext.configure(connection, opts=opts)
     return list(compare_metadata(context, schema()))
 
@@ -49,11 +46,9 @@ def test_the_migrated_schema_equals_the_tables(engine: sa.Engine) -> None:
         check_schema(connection)
 
 
-def test_the_newest_migration_is_the_one_that_this_release_needs() -> None:
-    config = Config()
-    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
-
-    assert ScriptDirectory.from_config(config).get_current_head() == HEAD
+@pytest.mark.parametrize("branch", branches(), ids=lambda one: one.name or "kernel")
+def test_the_newest_migration_is_the_one_that_this_release_needs(branch: Branch) -> None:
+    assert ScriptDirectory.from_config(config_of(branch)).get_current_head() == branch.head
 
 
 def test_every_constraint_and_index_has_its_name(engine: sa.Engine) -> None:
@@ -92,15 +87,15 @@ def _checks(engine: sa.Engine) -> dict[str, set[tuple[object, str]]]:
 
 
 def test_migrating_again_changes_nothing(empty: sa.Engine) -> None:
-    assert migrate(empty) == (None, HEAD)
-    assert migrate(empty) == (HEAD, HEAD)
+    assert migrate(empty) == (None, needed())
+    assert migrate(empty) == (needed(), needed())
 
 
 def test_several_processes_may_migrate_at_once(empty: sa.Engine) -> None:
     with ThreadPoolExecutor(4) as pool:
         results = list(pool.map(lambda _: migrate(empty), range(4)))
 
-    assert sorted(results, key=str) == [(HEAD, HEAD)] * 3 + [(None, HEAD)]
+    assert sorted(results, key=str) == [(needed(), needed())] * 3 + [(None, needed())]
 
 
 def test_the_versions_of_an_application_in_the_same_database_are_not_ours(
@@ -125,27 +120,38 @@ def test_an_empty_database_is_refused_with_the_remedy(empty: sa.Engine) -> None:
             check_schema(connection)
 
 
-def upgraded(engine: sa.Engine, works_from: str) -> None:
+@pytest.fixture(params=branches(), ids=lambda one: one.name or "kernel")
+def branch(request: pytest.FixtureRequest) -> Branch:
+    """Each branch of the migrations."""
+    found: Branch = request.param
+    return found
+
+
+def upgraded(engine: sa.Engine, branch: Branch, works_from: str) -> None:
     """Let the database be as a newer release left it."""
     with engine.begin() as connection:
-        connection.execute(sa.text("UPDATE minutebook_version SET version_num = '9999_post_all'"))
-        key_values.set_value(connection, WORKS_FROM, works_from)
+        newer = f"UPDATE {branch.version_table} SET version_num = '9999_post_all'"
+        connection.execute(sa.text(newer))
+        key_values.set_value(connection, branch.works_from, works_from)
 
 
 def test_the_schema_of_a_newer_release_is_used_as_long_as_this_one_works_with_it(
-    engine: sa.Engine,
+    engine: sa.Engine, branch: Branch
 ) -> None:
-    upgraded(engine, works_from=HEAD)
+    upgraded(engine, branch, works_from=branch.head)
 
-    assert migrate(engine) == ("9999_post_all", "9999_post_all")
+    before, after = migrate(engine)
+
+    assert before == after
+    assert "9999_post_all" in after
     with reading(engine) as connection:
         check_schema(connection)
 
 
 def test_a_schema_that_lacks_what_this_release_uses_is_refused_and_not_migrated(
-    engine: sa.Engine,
+    engine: sa.Engine, branch: Branch
 ) -> None:
-    upgraded(engine, works_from="0002_pre_more")
+    upgraded(engine, branch, works_from="0002_pre_more")
 
     with pytest.raises(SchemaNewer, match="works with 0002_pre_more or newer, not with 0001_pre"):
         migrate(engine)

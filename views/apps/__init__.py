@@ -1,21 +1,20 @@
-"""Views of small apps (tenants): in a list, with status and document."""
+"""Views of small apps (tenants): in a list, with document, and with what plug-ins show."""
 
 import json
-from collections.abc import Callable, Collection, Mapping
-from datetime import datetime
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-import sqlalchemy as sa
-from pydantic import Field, SkipValidation, model_serializer
+from pydantic import ConfigDict, Field, SkipValidation, model_serializer
 
 from models.sql import read_clock
 from models.store import tenants
 from models.store.operations import pages
 from models.store.scope import Scope
-from models.store.tenants import app_overview, app_status
-from runtime.database import glancing, reading
+from models.store.tenants import app_overview
+from runtime.database import reading
+from runtime.plug_ins import added
 from views.door import Door, every
 from views.finding import find_app
 from views.installation import Installation
@@ -33,7 +32,6 @@ class AppRow(View):
     name: str = Field(description="Its name, which never changes.")
     zone: str = Field(description="IANA zone of rules and instants that name none.")
     owner: str | None = Field(description="The `owner` of its document, any text.")
-    domains: tuple[str, ...] = Field(description="Names of its sets of data.")
 
 
 class Apps(Listing[AppRow]):
@@ -51,18 +49,6 @@ class InEachApp(View):
         return [{"app": name, **row} for name, one in self.lists.items() for row in as_json(one)]
 
 
-class Domain(View):
-    """A domain of data: rows that were refreshed, and rows that readers see."""
-
-    name: str = Field(description="Name of the set of data.")
-    staged_rows: int | None = Field(description="Rows in staging; null before the first refresh.")
-    refreshed_at: Instant | None = Field(description="When staging was brought up to date last.")
-    published_rows: int | None = Field(
-        description="Rows that readers see; null before the first publish."
-    )
-    published_at: Instant | None = Field(description="When production was moved last.")
-
-
 class ActionsOfApp(View):
     """How many actions a small app has."""
 
@@ -77,43 +63,6 @@ class NextOfApp(View):
     at: Instant = Field(description="When it is due.")
 
 
-class DataStatus(View):
-    """The status of a small app's data."""
-
-    status: str = Field(description="`running`, `ready`, `failed`, or `empty` before a refresh.")
-    phase: str | None = Field(
-        description="Of what runs: `probe`, `download`, `import`, `publish` or a step's own."
-    )
-    message: str | None = Field(description="What the step that runs reported last.")
-    blocking_maintenance: bool = Field(
-        description="Whether data change now, so that a page should cover them."
-    )
-    next_run_at: Instant | None = Field(
-        description="When the next refresh is due by the clock; null: none is."
-    )
-    data_updated_at: Instant | None = Field(
-        description="When the newest data that readers see were read; a failed run leaves it."
-    )
-    last_error: str | None = Field(description="Why the last refresh failed, or failed in part.")
-    run_type: Any = Field(description="Of the last refresh: `complete`, `cached` or `bootstrap`.")
-    rewritten: Any = Field(description="Domains that the last refresh staged anew.")
-    reused: Any = Field(description="Domains that the last refresh did not have to read.")
-    eta: Instant | None = Field(description="Estimated end of what runs.")
-    started_at: Instant | None = Field(description="Start of what runs.")
-    elapsed_s: float | None = Field(description="How long it has run.")
-    eta_s: float | None = Field(
-        description="How long it probably still takes; null: unknown, or past `eta`."
-    )
-    is_longer_than_usual: bool = Field(description="Whether it takes twice as long as usual.")
-
-
-class DataOfApp(View):
-    """The data of a small app: its domains, and their status."""
-
-    domains: tuple[Domain, ...]
-    data: DataStatus
-
-
 class OperationOfApp(View):
     """One of a small app's last operations."""
 
@@ -124,16 +73,10 @@ class OperationOfApp(View):
     error: str | None = Field(description="Why it failed, or failed in part.")
 
 
-class NamesOfApp(View):
-    """What a small app's documents may name."""
-
-    groups: tuple[str, ...] = Field(description="The first of its groups.")
-    templates: tuple[str, ...]
-    actions: tuple[str, ...] = Field(description="The first of its active actions.")
-
-
 class App(View):
-    """A small app: its document, status and last operations."""
+    """A small app: its document and last operations, and what plug-ins show of it."""
+
+    model_config = ConfigDict(extra="allow")
 
     name: str = Field(description="Its name, which never changes.")
     zone: str = Field(description="IANA zone of rules and instants that name none.")
@@ -142,13 +85,11 @@ class App(View):
     tasks: tuple[str, ...] = Field(description="Celery tasks that the admin gave it, or patterns.")
     document: dict[str, Any] = Field(description="As it is stored.")
     document_tag: str = Field(description="Names the document: another one has another tag.")
-    domains: tuple[Domain, ...] = Field(description="Its sets of data, by name.")
     actions: ActionsOfApp = Field(description="How many actions it has.")
     next: NextOfApp | None = Field(description="What is due first; null if nothing is.")
     running: int = Field(description="Operations that run now.")
     users: int = Field(description="How many users it has.")
     groups: int = Field(description="How many groups of users it has.")
-    data: DataStatus = Field(description="How fresh its data are.")
     operations: tuple[OperationOfApp, ...] = Field(
         description="Its last operations, the newest first."
     )
@@ -166,12 +107,8 @@ def list_apps(installation: Installation, limit: int, cursor: str | None = None)
     only = installation.app_name if installation.is_bound else None
     with reading(installation.engine) as connection:
         found = tenants.page(connection, cursor, limit + 1, only)
-        shown, following = first_of(found, limit, lambda row: row[0].name)
-        domains = tenants.domains_by_app(connection, [app.id for app, _ in shown])
-    rows = (
-        AppRow(name=app.name, zone=app.zone, owner=owner, domains=domains.get(app.id, ()))
-        for app, owner in shown
-    )
+    shown, following = first_of(found, limit, lambda row: row[0].name)
+    rows = (AppRow(name=app.name, zone=app.zone, owner=owner) for app, owner in shown)
     return Page[AppRow](items=tuple(rows), next=following)
 
 
@@ -190,56 +127,30 @@ def show(installation: Installation, name: str) -> App:
         now = read_clock(connection)
         recent = pages.page(connection, pages.Wanted(Scope(app.id)), RECENT)
         overview = app_overview.overview(connection, app.id)
+        more: dict[str, Any] = {}
+        for shown in added("app_shown"):
+            more |= shown(connection, installation, app.id, now)
         return App(
             name=app.name,
             zone=app.zone,
             document_tag=tag_of(overview["document"]),
             **overview,
-            data=_status_of(connection, installation, app.id, now),
             operations=tuple(OperationOfApp.of(row) for row in recent),
+            **more,
         )
 
 
-def names(installation: Installation) -> NamesOfApp:
-    """Return the names of what the request's small app has, in order."""
+def names(installation: Installation) -> dict[str, list[str]]:
+    """Return the names that documents of the request's small app may use, by kind, in order.
+
+    Of groups and active actions they are the first ones.
+    """
     with reading(installation.engine) as connection:
         app = installation.small_app.id
-        return NamesOfApp.of(app_overview.names_in(connection, app, MOST_NAMES))
-
-
-def status(installation: Installation, name: str) -> DataStatus:
-    """Return the status of a small app's data; raises NotFound."""
-    with glancing(installation.engine) as connection:
-        app = find_app(connection, installation, name)
-        return _status_of(connection, installation, app.id)
-
-
-def data_of(installation: Installation, name: str) -> DataOfApp:
-    """Return the domains of a small app, and the status of their data; raises NotFound."""
-    with reading(installation.engine) as connection:
-        app = find_app(connection, installation, name)
-        domains = app_overview.domains_of(connection, app.id)
-        return DataOfApp(
-            domains=tuple(Domain(**one) for one in domains),
-            data=_status_of(connection, installation, app.id),
-        )
-
-
-def statuses(installation: Installation, names: Collection[str]) -> dict[str, DataStatus]:
-    """Return the status of those small apps that exist, by name."""
-    with reading(installation.engine) as connection:
-        apps = {app.id: app.name for app in tenants.listed(connection) if app.name in names}
-        now, lease = read_clock(connection), installation.settings.worker.lease
-        found = app_status.statuses_of(connection, apps, now, lease)
-    return {apps[id]: DataStatus(**status) for id, status in found.items()}
-
-
-def _status_of(
-    connection: sa.Connection, installation: Installation, app: int, now: datetime | None = None
-) -> DataStatus:
-    lease = installation.settings.worker.lease
-    now = now or read_clock(connection)
-    return DataStatus(**app_status.statuses_of(connection, [app], now, lease)[app])
+        found = app_overview.names_in(connection, app, MOST_NAMES)
+        for names_in in added("app_names"):
+            found |= names_in(connection, app)
+        return found
 
 
 def tag_of(document: Mapping[str, Any]) -> str:

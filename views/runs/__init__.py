@@ -5,6 +5,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from minutebook.steps import Recipient
 from models.action.document import load_action
 from models.action.plan import hooks_of, readable
 from models.errors import NotFound
@@ -14,9 +15,9 @@ from models.store import operations
 from models.store.actions.status import plan_in
 from models.store.notices.alerting import alert_targets
 from models.store.people import users
-from models.store.tenants.readers import readers_of
 from models.stored import document_in
 from runtime.database import reading
+from runtime.plug_ins import added
 from scheduler.on_demand import cancel as cancelling
 from scheduler.on_demand import manual, restart
 from tasks.built_in import built_in_steps
@@ -262,6 +263,9 @@ def plan(
             reached = [users.as_recipient(subject)] if subject else []
         else:
             reached = users.recipients_of(connection, app.id, rule) if rule else []
+        others: dict[str, tuple[str, list[Recipient]]] = {}
+        for mailed in added("mailed"):
+            others |= mailed(connection, app.id, model, notify)
         return RunPlan(
             name=row["name"],
             now=read_clock(connection),
@@ -273,7 +277,7 @@ def plan(
             is_about_users=model.when.is_about_users,
             sends=rule is not None,
             outgoing=outgoing_of(
-                Outbound(model, list(reached), readers_of(connection, app.id), notify),
+                Outbound(model, list(reached), others),
                 hooks_of(plan_in(row)),
                 alert_targets(alert),
                 alert.after,

@@ -1,6 +1,6 @@
 """The mails, webhooks and pings that running an action now would send."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pydantic import Field
@@ -10,11 +10,7 @@ from models.action.document import ScheduledActionModel
 from models.action.hooks import HooksModel
 from models.notices import PINGS, Moment, Target, shown_target
 from models.store.notices.alerting import NO_HOOKS
-from models.store.tenants.readers import Readers
-from models.values import flag_of
 from views.view import View
-
-PUBLISH = "publish"
 
 
 class Outgoing(View):
@@ -29,13 +25,12 @@ class Outgoing(View):
 
 @dataclass(frozen=True, slots=True)
 class Outbound:
-    """What a manual run sends depends on: the action, whom it reaches, the readers of new data."""
+    """What a manual run sends depends on: the action, whom it reaches, what plug-ins mail."""
 
     model: ScheduledActionModel
     reached: list[Recipient]
-    readers: Readers
-    # Whether the user wants the "new data available" mail; None follows the action.
-    notify: bool | None = None
+    # By the step that mails it: for what, and to whom.
+    others: Mapping[str, tuple[str, list[Recipient]]]
 
 
 def outgoing_of(
@@ -60,11 +55,8 @@ def _of_steps(run: Outbound) -> Iterator[Outgoing]:
     for step in run.model.operations.steps:
         if step.spec is not None and step.spec.sends:
             yield _mail(step.name, "", run.reached)
-        elif step.name == PUBLISH:
-            of_step = step.parameters.get("notify")
-            choice = run.notify if of_step is None or run.notify is not None else flag_of(of_step)
-            if run.readers.are_mailed(choice, is_manual=True):
-                yield _mail(step.name, "if something new is published", run.readers.recipients)
+        elif step.name in run.others:
+            yield _mail(step.name, *run.others[step.name])
 
 
 def _mail(source: str, when: str, reached: Iterable[Recipient]) -> Outgoing:

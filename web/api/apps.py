@@ -23,7 +23,6 @@ from web.routing import endpoints
 from web.verbs import answers, serve
 
 router = endpoints("small apps")
-Reader = Annotated[Installation, of_app(Permission.READ)]
 Editor = Annotated[Installation, of_app(Permission.EDIT)]
 
 
@@ -54,12 +53,6 @@ def put_app(
     expects = required_tag(if_match, if_none_match)
     read = document(body, SMALL_APP.longest)
     return changes.put(opened, app, read, expects, dry_run=dry_run)
-
-
-@router.get("/api/apps/{app}/status")
-def show_status(opened: Reader) -> apps.DataStatus:
-    """Return the status of a small app's data."""
-    return apps.status(opened, opened.app_name)
 
 
 serve(router, apps, changes, trust)

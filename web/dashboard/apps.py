@@ -12,7 +12,6 @@ from views.installation import Installation
 from views.overview import TONES as VERDICT_TONES
 from views.verdict import verdict_of
 from web.dashboard.documents import pretty
-from web.dashboard.endings import ending_of
 from web.dashboard.rendering import render
 from web.dashboard.session import Viewer, is_fragment
 
@@ -21,19 +20,15 @@ MOST_PEOPLE = 100
 MOST_ENTRIES = 12
 # The status of each takes several statements.
 MOST_APPS = 50
-TONES = {"ready": "good", "running": "busy", "failed": "bad"}
-
-
-def _tone(status: str) -> str:
-    return TONES.get(status, "idle")
 
 
 @router.get("/apps")
 def list_apps(request: Request, visitor: Viewer, cursor: str | None = None) -> HTMLResponse:
-    """Show a page of the small apps and how fresh their data are."""
+    """Show a page of the small apps."""
     found = apps.list_apps(visitor.opened, MOST_APPS, cursor)
-    statuses = apps.statuses(visitor.opened, [one.name for one in found.items])
-    values = {"found": found, "statuses": statuses, "data_tone": _tone}
+    values: dict[str, object] = {"found": found, "statuses": None}
+    for more in added("apps_page"):
+        values |= more(visitor.opened, [one.name for one in found.items])
     return render(request, "apps.html", values)
 
 
@@ -47,33 +42,27 @@ def show_app(
 ) -> HTMLResponse:
     """Show a small app, with a page of its users and one of its templates.
 
-    htmx asks only for the verdict on it and the status of its data.
+    htmx asks only for the verdict on it, and for what of plug-ins changes.
     """
     opened = visitor.opened
     if is_fragment(request):
-        found = apps.data_of(opened, app)
-        live = {**_shown(found), **_standing(opened, app)}
+        live = _standing(opened, app)
+        for more in added("app_live"):
+            live |= more(opened, app)
         return render(request, "app_live.html", live)
     shown = apps.show(opened, app)
-    settings = shown.document.get("settings", {})
     values: dict[str, object] = {
         "shown": shown,
-        **_shown(shown),
         "people": users.list_users(opened, MOST_PEOPLE, users_after),
-        # Without data, its cards would be empty ones.
-        "has_data": bool(shown.domains) or shown.data.status != "empty",
+        "has_data": False,
         "calendars": _calendars(shown.document.get("calendars", {})),
         "document": pretty(shown.document),
         "templates": None,
         **_standing(opened, app),
     }
     for more in added("app_page"):
-        values |= more(opened, settings, templates_after)
+        values |= more(opened, shown, templates_after)
     return render(request, "app.html", values)
-
-
-def _shown(found: apps.App | apps.DataOfApp) -> dict[str, object]:
-    return {"data": found.data, "domains": found.domains, "ending": ending_of(found.data)}
 
 
 def _standing(opened: Installation, app: str) -> dict[str, object]:
@@ -81,7 +70,7 @@ def _standing(opened: Installation, app: str) -> dict[str, object]:
     return {
         "verdict": verdict,
         "verdict_tone": VERDICT_TONES[verdict.state],
-        "data_tone": _tone,
+        "data": None,
     }
 
 

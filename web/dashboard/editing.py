@@ -154,9 +154,9 @@ def _known_names(opened: Installation, known: changes.Author) -> dict[str, Any]:
     channels = list(opened.settings.notify) if author.trust.is_trusted else []
     return {
         "steps": sorted(found, key=lambda one: FIRST_STEPS.get(one.name, len(FIRST_STEPS))),
-        "templates": names.templates,
-        "groups": names.groups,
-        "actions": names.actions,
+        "templates": names.get("templates", []),
+        "groups": names["groups"],
+        "actions": names["actions"],
         "tasks": sent.tasks,
         "queues": sent.queues,
         "calendars": sorted(author.calendars),

@@ -1,15 +1,22 @@
 """When what runs should end, in words."""
 
 from datetime import timedelta
+from typing import Protocol
 
-from models.store.operations.eta import Left
 from models.values.durations import lasting
-from views.apps import DataStatus
-from views.apps.public import PublicStatus
 from web.dashboard.texts import say
 
 
-def ending_of(left: Left | DataStatus | PublicStatus) -> str:
+class Running(Protocol):
+    """What knows when it should end."""
+
+    @property
+    def eta_s(self) -> float | None: ...
+    @property
+    def is_longer_than_usual(self) -> bool: ...
+
+
+def ending_of(left: Running) -> str:
     """Return `ends in 40 s`, `longer than usual`, or nothing."""
     if left.is_longer_than_usual:
         return say("overview.longer")

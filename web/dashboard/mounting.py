@@ -16,7 +16,6 @@ from web.dashboard import (
     health,
     operations,
     overview,
-    public,
     sign_in,
 )
 from web.dashboard.rendering import STATIC, render
@@ -39,7 +38,6 @@ ROUTERS = (
     operations.router,
     apps.router,
     health.router,
-    public.router,
     account.router,
     sign_in.router,
     router,

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field, replace
 from data.mail.templated import deliver_template
 from data.mail.templates import MailTemplate
 from data.mail.values import NEW_DATA, news_of
+from data.store.readers import readers_of
+from data.store.small_apps import templates_of
 from minutebook.steps import StepFailed, StepOutcome, StepResult
 from models.store import tenants
-from models.store.tenants.readers import readers_of
 from runtime.database import reading
 from tasks.step_context import WorkContext
 
@@ -66,7 +67,7 @@ def mail_news(context: WorkContext, notify: bool | None, news: News) -> StepResu
     """
     with reading(context.engine) as connection:
         app = tenants.document_of(connection, context.small_app.id)
-        own = tenants.templates_of(connection, context.small_app.id).get(NEW_DATA)
+        own = templates_of(connection, context.small_app.id).get(NEW_DATA)
         readers = readers_of(connection, context.small_app.id)
     choice = notify if context.notify is None else context.notify
     if not news or not readers.are_mailed(choice, is_manual=context.is_manual):

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import sqlalchemy as sa
 
+from data.small_app.staged import KINDS
 from data.snapshots import is_there
 from data.steps.publish import PublishParameters
 from data.steps.publish.new_data import News, mail_news
@@ -16,7 +17,6 @@ from minutebook.steps import StepFailed, StepOutcome, StepResult
 from models.problems import unknown_name
 from models.store import tenants
 from models.store.operations import heartbeat
-from models.tenant.staged import KINDS
 from models.values import counted
 from tasks.step_context import WorkContext
 

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from data.snapshots import downloads_folder
+from data.store.small_apps import stored_bytes
 from minutebook.steps import StepFailed
-from models.store.tenants.ceilings import MEBIBYTE, Ceiling, exceeded, most_of, stored_bytes
+from models.store.tenants.ceilings import MEBIBYTE, Ceiling, exceeded, most_of
 from runtime.clock import monotonic
 from runtime.database import reading
 from tasks.step_context import WorkContext

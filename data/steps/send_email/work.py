@@ -5,6 +5,7 @@ from typing import cast
 from data.mail.templated import deliver_template
 from data.mail.templates import MailTemplate
 from data.steps.send_email import SendEmailParameters
+from data.store.small_apps import templates_of
 from minutebook.steps import StepFailed, StepResult
 from models.problems import unknown_name
 from models.store import tenants
@@ -16,7 +17,7 @@ def run(context: WorkContext) -> StepResult:
     """Send the template to the recipients that have not had it from this operation."""
     name, app = cast(SendEmailParameters, context.parameters).template, context.small_app
     with reading(context.engine) as connection:
-        stored = tenants.templates_of(connection, app.id)
+        stored = templates_of(connection, app.id)
         title = tenants.document_of(connection, app.id).get("title")
     if name not in stored:
         raise StepFailed(

@@ -1,4 +1,4 @@
-"""Small apps, their domains and templates."""
+"""Small apps: how they stand in lists, their documents, how far they are trusted."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ from models.problems import unknown_name
 from models.sql import database_now, in_many
 from models.store import pauses
 from models.stored import document_in
-from models.tables import domains, small_apps, templates
+from models.tables import small_apps
 from models.tenant.settings import read_only
 from models.trust import Trust
 
@@ -171,35 +171,6 @@ def mark_deleted(connection: sa.Connection, small_app_id: int) -> None:
     its = sa.update(small_apps).where(small_apps.c.id == small_app_id)
     connection.execute(its.values(deleted_at=database_now()))
     pauses.end_of_app(connection, small_app_id)
-
-
-def domains_by_app(
-    connection: sa.Connection, small_app_ids: Collection[int]
-) -> dict[int, tuple[str, ...]]:
-    """Return the names of the domains of these small apps, in order, by the small app's id."""
-    found: dict[int, list[str]] = {}
-    query = sa.select(domains.c.small_app_id, domains.c.name)
-    query = query.where(in_many(connection, domains.c.small_app_id, small_app_ids))
-    for row in connection.execute(query.order_by(domains.c.name)):
-        found.setdefault(row.small_app_id, []).append(row.name)
-    return {id: tuple(names) for id, names in found.items()}
-
-
-def templates_of(
-    connection: sa.Connection,
-    small_app_id: int,
-    after: str | None = None,
-    limit: int | None = None,
-) -> dict[str, dict[str, Any]]:
-    """Return the small app's templates by name, each as `{"subject", "text", "html"}`.
-
-    Up to `limit` of them, all for None; those after the name `after`.
-    """
-    query = sa.select(templates).where(templates.c.small_app_id == small_app_id)
-    if after is not None:
-        query = query.where(templates.c.name > after)
-    rows = connection.execute(query.order_by(templates.c.name).limit(limit))
-    return {row.name: {"subject": row.subject, "text": row.text, "html": row.html} for row in rows}
 
 
 def _its(connection: sa.Connection, small_app_id: int, *columns: Any) -> Any:

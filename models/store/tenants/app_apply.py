@@ -17,10 +17,10 @@ from models.store.tenants.ceilings import Ceiling
 from models.store.tenants.closing import NAMING
 from models.store.tenants.storing import Applied
 from models.tables import actions
-from models.tenant.allowed import problems_of_sources
 from models.tenant.changes import changes_between
 from models.tenant.document import SmallAppModel, stored_small_app
 from models.tenant.people import People, plan_people, unknown_members
+from runtime.plug_ins import added
 from runtime.sections.limits import LimitSettings
 
 DEFAULT_LIMITS = LimitSettings()
@@ -65,7 +65,8 @@ def _apply(
     before = tenants.stored_named(connection, model.name, locked=True)
     app, applied = storing.apply(connection, model)
     gone = (before or {}).get("calendars", {}).keys() - model.calendars.keys()
-    refused = list(problems_of_sources(model, tenants.trust_of(connection, app.id)))
+    trust = tenants.trust_of(connection, app.id)
+    refused = [problem for allowed in added("app_allowed") for problem in allowed(model, trust)]
     refused += _calendars_in_use(connection, app.id, gone)
     if refused:
         raise InvalidDocument(refused)
@@ -105,7 +106,9 @@ def _calendars_in_use(
 def _changes(before: Mapping[str, Any] | None, model: SmallAppModel) -> list[str]:
     if before is None:
         return []
-    return changes_between({"name": model.name} | dict(before), stored_small_app(model))
+    fields = type(model).model_fields.items()
+    named = {key for key, field in fields if field.default_factory is dict}
+    return changes_between({"name": model.name} | dict(before), stored_small_app(model), named)
 
 
 def _apply_people(

@@ -1,4 +1,4 @@
-"""The overview of a small app: its domains, actions and people."""
+"""The overview of a small app: its actions and people."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.celery_task import HandOver
-from models.sql import dicts
 from models.store.conditions import IS_RUNNING, NOT_DELETED
 from models.store.overview import coming
 from models.store.scope import Scope
@@ -15,17 +14,12 @@ from models.stored import document_in
 from models.tables import (
     SENDS_TASK,
     actions,
-    app_documents,
-    domains,
     groups,
     operations,
     small_apps,
-    snapshots,
-    templates,
     users,
 )
 from models.tenant.settings import GIVEN_OWNER
-from models.tenant.staged import KINDS
 from models.trust import Trust
 
 # How many actions are read for the one that is due next: calendars may leave nothing of the first.
@@ -37,34 +31,19 @@ def overview(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
     """Return the overview of a small app as JSON, with its document and the trust in it."""
     return {
         **_row(connection, small_app_id),
-        "domains": domains_of(connection, small_app_id),
         "next": _next(connection, small_app_id),
     }
 
 
-def names_in(connection: sa.Connection, small_app_id: int, most: int = 0) -> dict[str, list[str]]:
-    """Return the names of a small app's domains, templates and documents, by kind.
-
-    Also those of its first `groups` and of its first active `actions`, up to `most` of each.
-    """
-    tables = {"domains": domains, "templates": templates}
-    columns = [(sa.literal(kind), table) for kind, table in tables.items()]
-    parts = [
-        sa.select(kind.label("kind"), table.c.name).where(table.c.small_app_id == small_app_id)
-        for kind, table in (*columns, (app_documents.c.kind, app_documents))
-    ]
-    if most:
-        its_own = sa.select(groups.c.name).where(groups.c.small_app_id == small_app_id)
-        for kind, query in (
-            ("groups", its_own.order_by(groups.c.name).limit(most)),
-            ("actions", _active_names(small_app_id, most)),
-        ):
-            first = query.subquery(f"first_{kind}")
-            parts.append(sa.select(sa.literal(kind), first.c.name))
-    found: dict[str, list[str]] = {kind: [] for kind in (*tables, *KINDS, "groups", "actions")}
-    for row in connection.execute(sa.union_all(*parts).order_by("name")):
-        found[row.kind].append(row.name)
-    return found
+def names_in(connection: sa.Connection, small_app_id: int, most: int) -> dict[str, list[str]]:
+    """Return the names of a small app's first groups and active actions, up to `most` of each."""
+    its_own = sa.select(groups.c.name).where(groups.c.small_app_id == small_app_id)
+    first = its_own.order_by(groups.c.name).limit(most)
+    active = _active_names(small_app_id, most)
+    return {
+        "groups": list(connection.execute(first).scalars()),
+        "actions": list(connection.execute(active).scalars()),
+    }
 
 
 def handed_over(
@@ -104,25 +83,6 @@ def apps_with(connection: sa.Connection, thing: str, name: str, limit: int) -> l
     there = small_apps.c.deleted_at.is_(None) & small_apps.c.id.in_(mine)
     query = sa.select(small_apps.c.name).where(there).order_by(small_apps.c.name)
     return list(connection.execute(query.limit(limit)).scalars())
-
-
-def domains_of(connection: sa.Connection, small_app_id: int) -> list[dict[str, Any]]:
-    """Return the small app's domains, by name, with what is staged and published of each."""
-    staged, published = snapshots.alias("staged"), snapshots.alias("published")
-    query = (
-        sa.select(
-            domains.c.name,
-            staged.c.row_count.label("staged_rows"),
-            domains.c.refreshed_at,
-            published.c.row_count.label("published_rows"),
-            domains.c.published_at,
-        )
-        .outerjoin(staged, staged.c.id == domains.c.staging_id)
-        .outerjoin(published, published.c.id == domains.c.production_id)
-        .where(domains.c.small_app_id == small_app_id)
-        .order_by(domains.c.name)
-    )
-    return dicts(connection, query)
 
 
 def _next(connection: sa.Connection, small_app_id: int) -> dict[str, Any] | None:

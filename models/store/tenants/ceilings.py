@@ -10,7 +10,8 @@ from models.errors import Refused
 from models.sql import database_now
 from models.store import tenants
 from models.store.conditions import of_app
-from models.tables import actions, audit, deliveries, notices, operations, snapshots, users
+from models.tables import actions, audit, notices, users
+from runtime.plug_ins import added
 from runtime.sections.limits import LimitSettings
 
 MEBIBYTE = 2**20
@@ -90,14 +91,6 @@ def exceeded(app: str, what: Ceiling, total: int, most: int) -> str:
     )
 
 
-def stored_bytes(connection: sa.Connection, small_app_id: int) -> int:
-    """Return how many bytes the snapshots of a small app take, old ones included."""
-    # As a float: a hand may have written more than an integer of the database holds.
-    size = sa.func.sum(sa.cast(snapshots.c.byte_count, sa.Float))
-    query = sa.select(size).where(snapshots.c.small_app_id == small_app_id)
-    return int(connection.execute(query).scalar_one() or 0)
-
-
 def _actions(connection: sa.Connection, small_app_id: int) -> int:
     return _count(connection, sa.select(actions.c.uid).where(of_app(small_app_id)))
 
@@ -106,18 +99,9 @@ def _users(connection: sa.Connection, small_app_id: int) -> int:
     return _count(connection, sa.select(users.c.id).where(users.c.small_app_id == small_app_id))
 
 
-def _megabytes(connection: sa.Connection, small_app_id: int) -> int:
-    return -(-stored_bytes(connection, small_app_id) // MEBIBYTE)
-
-
 def _mails(connection: sa.Connection, small_app_id: int) -> int:
     """Count the mails of the last 24 hours: of steps, of hooks, and tests of both."""
-    of_steps = (
-        sa.select(deliveries.c.recipient)
-        .join(operations, operations.c.id == deliveries.c.operation_id)
-        .where(operations.c.small_app_id == small_app_id)
-        .where(deliveries.c.updated_at > database_now(-DAY), deliveries.c.state != "failed")
-    )
+    of_steps = [mails(small_app_id) for mails in added("mails")]
     of_hooks = (
         sa.select(notices.c.id)
         .where(notices.c.small_app_id == small_app_id)
@@ -129,7 +113,7 @@ def _mails(connection: sa.Connection, small_app_id: int) -> int:
         .where(audit.c.small_app_id == small_app_id)
         .where(audit.c.at > database_now(-DAY), audit.c.verb.in_(TESTS))
     )
-    return sum(_count(connection, query) for query in (of_steps, of_hooks, tests))
+    return sum(_count(connection, query) for query in (*of_steps, of_hooks, tests))
 
 
 def _count(connection: sa.Connection, query: sa.Select[tuple[object]]) -> int:
@@ -140,6 +124,5 @@ def _count(connection: sa.Connection, query: sa.Select[tuple[object]]) -> int:
 _USED: Mapping[Ceiling, Callable[[sa.Connection, int], int]] = {
     Ceiling.ACTIONS: _actions,
     Ceiling.USERS: _users,
-    Ceiling.DISK_MB: _megabytes,
     Ceiling.MAILS: _mails,
 }

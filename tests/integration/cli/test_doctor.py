@@ -352,7 +352,8 @@ def test_a_database_that_lacks_characters_is_a_warning(
     url = postgresql.url("latin")
     engine = make_engine(settings.model_copy(update={"database_url": SecretStr(url)}))
     with engine.begin() as connection:
-        command.upgrade(schema._config(connection), "head")
+        for branch in schema.branches():
+            command.upgrade(schema.config_of(branch, connection), "head")
     engine.dispose()
 
     _, found = examine(SCHED_DATABASE_URL=url)

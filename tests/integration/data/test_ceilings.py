@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from data.steps import refresh, send_email
 from data.steps.refresh import RefreshParameters
 from data.steps.send_email import SendEmailParameters
+from data.store.tables import deliveries
 from minutebook.steps import Recipient, SmallApp, StepFailed
 from models.errors import InvalidDocument, Refused
 from models.notices import NoticeKind, Target
@@ -18,7 +19,7 @@ from models.store import audit, notices, tenants
 from models.store.notices import Origin
 from models.store.tenants import app_apply, ceilings
 from models.store.tenants.ceilings import Ceiling
-from models.tables import deliveries, metadata
+from models.tables import metadata
 from models.tenant.document import parse_small_app
 from models.trust import TRUSTED
 from runtime.database import reading

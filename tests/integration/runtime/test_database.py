@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from models.errors import Refused
 from models.sql import read_clock
 from models.store import key_values, schema
-from models.store.schema import WORKS_FROM, SchemaNewer
+from models.store.schema import KERNEL, SchemaNewer
 from runtime import postgresql as postgresql_engine
 from runtime.clock import utc_now, wait_for
 from runtime.config import Settings
@@ -213,7 +213,7 @@ def test_a_migration_and_a_refused_schema_keep_no_connection(settings: Settings)
     migrate(opened)
     with looker.begin() as connection:
         connection.execute(sa.text("UPDATE minutebook_version SET version_num = '9999_newer'"))
-        key_values.set_value(connection, WORKS_FROM, "9999_newer")
+        key_values.set_value(connection, KERNEL.works_from, "9999_newer")
     for _ in range(2):
         with pytest.raises(SchemaNewer):
             _ = opened.engine

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from data.store.status import statuses_of
 from models.parsing import Calendars
 from models.sql import read_clock
 from models.store.notices.alerting import NO_ALERTS
-from models.store.tenants import app_overview, app_status
+from models.store.tenants import app_overview
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes import Change
@@ -125,7 +126,7 @@ def test_what_comes_next_is_shown_without_what_a_calendar_leaves_out(engine: sa.
 
     with reading(engine) as connection:
         overview = app_overview.overview(connection, app.id)
-        status = app_status.statuses_of(connection, [app.id], now, LEASE)[app.id]
+        status = statuses_of(connection, [app.id], now, LEASE)[app.id]
 
     assert overview["next"] == {"action": "daily", "at": first}
     assert status["next_run_at"] == first

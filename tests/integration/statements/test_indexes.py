@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from benchmarks.filling import analyze, bulk_insert, instant
+from data.store.status import statuses_of
 from models.fingerprint import operation_id
 from models.operation import OperationState
 from models.sql import read_clock
@@ -30,7 +31,7 @@ from models.store.operations.reserve import Message
 from models.store.operations.start_checks import NotClaimed
 from models.store.operations.take import Claim
 from models.store.scope import WHOLE_INSTALLATION, Scope
-from models.store.tenants import app_overview, app_status
+from models.store.tenants import app_overview
 from models.tables import action_cursor
 from runtime.database import reading
 from runtime.sections import AlertSettings
@@ -346,7 +347,7 @@ def test_a_small_app_counts_its_actions_and_finds_those_that_refresh(
     with statements.captured(), reading(filled.engine) as connection:
         shown = app_overview.overview(connection, 1)
         now = read_clock(connection)
-        status = app_status.statuses_of(connection, [1], now, timedelta(seconds=45))[1]
+        status = statuses_of(connection, [1], now, timedelta(seconds=45))[1]
 
     assert shown["actions"]["total"] > ACTIONS
     assert status["next_run_at"] == at

@@ -12,10 +12,10 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 import minutebook
+from data.store.status import statuses_of
 from minutebook.lease import CANCELLED
 from models.sql import read_clock
 from models.store.operations.put_back import take_back_lost
-from models.store.tenants.app_status import statuses_of
 from models.tables import operations
 from runtime.config import Settings
 from runtime.database import reading

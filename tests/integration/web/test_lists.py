@@ -150,18 +150,13 @@ def test_a_token_of_one_small_app_lists_that_one_alone(web: Web) -> None:
     assert client.get(PATHS[APPS], params={"cursor": "zebra"}).json() == []
 
 
-def test_a_listed_small_app_has_its_own_owner_and_domains(web: Web) -> None:
+def test_a_listed_small_app_has_its_own_owner(web: Web) -> None:
     fill(web)
-    sources = {name: {"source": {"file": "app-3/a.csv"}} for name in ("b", "a")}
-    with_data = {"name": "app-3", "owner": "us", "domains": sources}
-    app_changes.apply(web.opened, [("", with_data)], dry_run=False)
+    app_changes.apply(web.opened, [("", {"name": "app-3", "owner": "us"})], dry_run=False)
 
     found = web.client().get(PATHS[APPS], params={"cursor": "app-1", "limit": 2}).json()
 
-    assert [(one["name"], one["owner"], one["domains"]) for one in found] == [
-        ("app-2", "app-2's", []),
-        ("app-3", "us", ["a", "b"]),
-    ]
+    assert [(one["name"], one["owner"]) for one in found] == [("app-2", "app-2's"), ("app-3", "us")]
 
 
 def test_a_group_of_a_page_has_all_its_members(web: Web) -> None:

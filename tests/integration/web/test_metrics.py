@@ -15,17 +15,11 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 import views.metrics
+from data.store.tables import deliveries
 from models.roles import Role
 from models.sql import read_clock
 from models.store import ticks as stored
-from models.tables import (
-    deliveries,
-    missed_spans,
-    notices,
-    operation_logs,
-    operations,
-    ticks,
-)
+from models.tables import missed_spans, notices, operation_logs, operations, ticks
 from runtime.clock import monotonic
 from runtime.database import reading
 from scheduler.loop import Daemon

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from playwright.sync_api import expect
 from sqlalchemy import event
 
+from data import endpoints
 from models.tables import action_cursor, operations
 from runtime.egress.guard import authorities
 from tests.browser import Chromium
@@ -17,7 +18,6 @@ from tests.integration.web.conftest import APP, Web
 from tests.integration.web.refreshes import DOMAINS, LONG_S, Refreshed
 from views.apps import changes
 from web import kept
-from web.api import public
 
 SEVEN = datetime(2027, 1, 4, 7, tzinfo=UTC)
 KEYS = {
@@ -44,7 +44,7 @@ def applied(web: Web, **keys: Any) -> None:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each answer is read anew."""
-    monkeypatch.setattr(public, "KEPT_S", 0.0)
+    monkeypatch.setattr(endpoints, "KEPT_S", 0.0)
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_answers_have_the_headers_of_all_others_and_may_be_kept_for_a_second(
 def test_any_number_of_visitors_cost_a_read_a_second(
     web: Web, stranger: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(public, "KEPT_S", 3_600.0)
+    monkeypatch.setattr(endpoints, "KEPT_S", 3_600.0)
     applied(web, public_status=True)
     statements: list[str] = []
 

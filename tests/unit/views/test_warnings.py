@@ -10,10 +10,12 @@ from views.warnings import UNSENT, KnownNames, warnings_of
 KNOWN = KnownNames(
     users=["ann@example.com"],
     groups=["managers"],
-    domains=["orders"],
-    templates=["inactive", "inactivated", "news"],
-    design=["start"],
-    permissions=["sales"],
+    others={
+        "domains": ["orders"],
+        "templates": ["inactive", "inactivated", "news"],
+        "design": ["start"],
+        "permissions": ["sales"],
+    },
     kept_recipients=1,
 )
 MAIL = {"send_email": {"template": "news"}}

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from data.steps import publish, refresh
 from data.steps.publish import PublishParameters
 from data.steps.refresh import RefreshParameters
+from data.store.status import MOST_SEEN, statuses_of
 from models.sql import read_clock
-from models.store.tenants.app_status import MOST_SEEN, statuses_of
 from models.tables import action_cursor, actions, operations
 from runtime.database import reading
 from tests.factories import spoil

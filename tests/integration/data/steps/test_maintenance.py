@@ -14,6 +14,8 @@ from data.steps.publish import PublishParameters
 from data.steps.refresh import RefreshParameters
 from data.store import deliveries
 from data.store.deliveries import Delivery
+from data.store.tables import deliveries as deliveries_table
+from data.store.tables import snapshots
 from minutebook.steps import StepFailed, StepOutcome, StepResult
 from models.action.plan import Plan
 from models.document import NoParameters
@@ -32,11 +34,9 @@ from models.tables import (
     notices,
     operation_logs,
     operations,
-    snapshots,
     ticks,
     workers,
 )
-from models.tables import deliveries as deliveries_table
 from runtime.sections.processes import RetentionSettings
 from tasks.steps import maintenance
 from tasks.steps.maintenance import work as maintaining

@@ -12,9 +12,10 @@ from data.steps import publish, refresh
 from data.steps.publish import PublishParameters
 from data.steps.publish import work as publishing
 from data.steps.refresh import RefreshParameters
+from data.store.tables import deliveries
 from minutebook.steps import StepOutcome, StepResult
 from models.store.people import users
-from models.tables import deliveries, operations
+from models.tables import operations
 from models.users import parse_users
 from tests.integration.data.steps.conftest import Work, text_of
 from tests.mail_server import MailServer

@@ -19,10 +19,10 @@ from data.steps import publish, refresh
 from data.steps.publish import PublishParameters
 from data.steps.refresh import RefreshParameters
 from data.store import snapshots as stored
+from data.store.tables import domains
 from minutebook import readers
 from minutebook.steps import NoParameters, StepFailed, StepOutcome, StepResult
 from models.sql import database_now, read_clock
-from models.tables import domains
 from runtime.sections.data import FetchSettings, SnapshotSettings
 from runtime.sections.processes import RetentionSettings
 from tasks.steps import maintenance

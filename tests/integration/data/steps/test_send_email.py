@@ -14,9 +14,9 @@ from data.steps import send_email
 from data.steps.send_email import SendEmailParameters
 from data.store import deliveries
 from data.store.deliveries import Delivery
+from data.store.tables import deliveries as table
 from minutebook.steps import Recipient, StepFailed, StepOutcome
 from models.errors import LeaseLost
-from models.tables import deliveries as table
 from models.tables import operations
 from runtime.clock import monotonic
 from runtime.sections import MailSettings

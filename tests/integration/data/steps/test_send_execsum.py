@@ -12,12 +12,12 @@ from pydantic import SecretStr
 from data.steps import publish, refresh, send_execsum
 from data.steps.publish import PublishParameters
 from data.steps.refresh import RefreshParameters
+from data.store.tables import deliveries as table
 from data.views.summary import preview
 from minutebook.steps import StepResult
 from models.document import NoParameters
 from models.sql import database_now, upsert
 from models.tables import action_state, actions, operations
-from models.tables import deliveries as table
 from tests.factories import installation_on, spoil
 from tests.integration.data.steps.conftest import ANN, Work, text_of
 from tests.mail_server import MailServer

@@ -1,6 +1,7 @@
 import pytest
 import sqlalchemy as sa
 
+from data.store.small_apps import templates_of
 from data.store.snapshots import domains_of
 from models.errors import NotFound
 from models.store import tenants
@@ -40,7 +41,7 @@ def test_a_document_makes_app_domains_and_templates(engine: sa.Engine) -> None:
             "a": {"file": "a.csv", "format": "csv"},
             "b": {"url": "https://example.com/b", "format": "json"},
         }
-        assert tenants.templates_of(connection, app.id) == {
+        assert templates_of(connection, app.id) == {
             "welcome": {"subject": "Hi", "text": "Hello", "html": None}
         }
 
@@ -60,7 +61,7 @@ def test_what_a_document_leaves_out_is_removed(engine: sa.Engine) -> None:
     with engine.connect() as connection:
         app = tenants.get(connection, "shop")
         assert [d.source["file"] for d in domains_of(connection, app.id)] == ["other.json"]
-        assert tenants.templates_of(connection, app.id) == {}
+        assert templates_of(connection, app.id) == {}
 
 
 def test_a_deleted_app_is_not_found_and_comes_back_when_applied(engine: sa.Engine) -> None:

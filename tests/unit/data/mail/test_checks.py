@@ -7,6 +7,7 @@ import pytest
 from data.mail import checks
 from data.mail.checks import problems_of_template, template_problems
 from data.mail.templates import MailTemplate
+from data.small_app.document import data_in
 from models.tenant.document import InvalidSmallApp
 from views.apps.changes import checked_small_app
 
@@ -102,9 +103,8 @@ def test_what_is_no_document_has_no_templates(document: Any) -> None:
 def test_a_sound_small_app_is_returned() -> None:
     template = {"subject": "s", "text": "{{ date }}"}
 
-    assert (
-        checked_small_app({"name": "a", "templates": {"t": template}}).templates["t"].html is None
-    )
+    app = data_in(checked_small_app({"name": "a", "templates": {"t": template}}))
+    assert app.templates["t"].html is None
 
 
 def test_problems_of_document_and_templates_come_together() -> None:

@@ -25,10 +25,12 @@ PYDANTIC = ("pydantic", "Input should", "Value error")
 KNOWN = KnownNames(
     users=["ann@example.com"],
     groups=["manager"],
-    domains=["sales", "stock", "orders"],
-    templates=["weekly", "inactive", "inactivated", "news"],
-    design=["start"],
-    permissions=["sales"],
+    others={
+        "domains": ["sales", "stock", "orders"],
+        "templates": ["weekly", "inactive", "inactivated", "news"],
+        "design": ["start"],
+        "permissions": ["sales"],
+    },
     kept_recipients=1,
     zone="Europe/Paris",
 )

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from data.small_app.document import data_in
+from data.small_app.sources import warnings_of_domains
 from models.tenant.document import InvalidSmallApp, parse_small_app
-from models.tenant.sources import warnings_of_domains
 
 FILE = Path(__file__).with_name("mistakes.json")
 MISTAKES: list[dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
@@ -24,7 +25,7 @@ def answered(document: object) -> list[str]:
         app = parse_small_app(document)
     except InvalidSmallApp as refused:
         return [f"{problem}" for problem in refused.problems]
-    return warnings_of_domains(app.domains, ["warehouse"], ["crm"])
+    return warnings_of_domains(data_in(app).domains, ["warehouse"], ["crm"])
 
 
 def values(document: object) -> list[object]:

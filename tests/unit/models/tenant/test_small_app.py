@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from data.small_app.document import data_in
 from models.tenant.document import InvalidSmallApp, parse_small_app, stored_small_app
 
 SALES: dict[str, Any] = {
@@ -29,7 +30,7 @@ def app(**changes: Any) -> dict[str, Any]:
 
 
 def test_a_small_app_is_read() -> None:
-    found = parse_small_app(SALES)
+    found = data_in(parse_small_app(SALES))
 
     assert (found.name, found.zone, found.notify) == ("sales", "Europe/Paris", False)
     formats = {name: domain.format for name, domain in found.domains.items()}
@@ -39,7 +40,7 @@ def test_a_small_app_is_read() -> None:
 
 
 def test_a_small_app_needs_a_name_only() -> None:
-    found = parse_small_app(app())
+    found = data_in(parse_small_app(app()))
 
     assert (found.zone, found.title, found.notify) == ("UTC", None, True)
     assert (found.domains, found.templates) == ({}, {})

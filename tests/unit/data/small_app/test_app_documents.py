@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from models.tenant.document import InvalidSmallApp, parse_small_app
-from models.tenant.staged import LONGEST, MOST, written
+from data.small_app.document import data_in
+from data.small_app.staged import MOST, written
+from models.tenant.document import LONGEST, InvalidSmallApp, parse_small_app
 
 
 def problems(**changes: Any) -> dict[str, str]:
@@ -17,7 +18,7 @@ def problems(**changes: Any) -> dict[str, str]:
 def test_any_json_object_is_a_document() -> None:
     start = {"title": "Sales", "tiles": [{"of": "orders", "height": 2.5}], "dark": None}
 
-    found = parse_small_app({"name": "sales", "design": {"start": start, "menu": {}}})
+    found = data_in(parse_small_app({"name": "sales", "design": {"start": start, "menu": {}}}))
 
     assert found.design == {"start": start, "menu": {}}
     assert found.permissions == {}

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from minutebook.steps import Recipient
+from models.action.document import ScheduledActionModel
 from models.action.recipients import EVERYBODY, RecipientFilterModel
 from models.parsing import Reading
 from models.store import tenants
 from models.store.people import users
+from models.values import flag_of
 
 DEFAULT_RECIPIENTS = {"groups": [EVERYBODY]}
 
@@ -34,3 +36,20 @@ def readers_of(connection: sa.Connection, small_app_id: int) -> Readers:
     filtered = RecipientFilterModel.model_validate(rule, context=Reading(tolerant=True))
     recipients = users.recipients_of(connection, small_app_id, filtered)
     return Readers(list(recipients), bool(app.get("notify", True)))
+
+
+def mailed(
+    connection: sa.Connection, small_app_id: int, model: ScheduledActionModel, notify: bool | None
+) -> dict[str, tuple[str, list[Recipient]]]:
+    """Return what a manual run of an action mails its readers, by the step that does it.
+
+    `notify` is what the user said; None follows the action.
+    """
+    step = next((one for one in model.operations.steps if one.name == "publish"), None)
+    if step is None:
+        return {}
+    of_step, readers = step.parameters.get("notify"), readers_of(connection, small_app_id)
+    choice = notify if of_step is None or notify is not None else flag_of(of_step)
+    if not readers.are_mailed(choice, is_manual=True):
+        return {}
+    return {step.name: ("if something new is published", readers.recipients)}

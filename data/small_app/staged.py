@@ -6,18 +6,10 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator
 
 from models.document import as_object
-from models.values import FreeJson
+from models.tenant.document import JsonDocument
 
 KINDS = ("design", "permissions")
-LONGEST = 100_000
 MOST = 200
-
-
-def _short(document: dict[str, Any]) -> dict[str, Any]:
-    length = len(json.dumps(document, ensure_ascii=False, default=str))
-    if length > LONGEST:
-        raise ValueError(f"is too long ({length} characters of JSON); write at most {LONGEST}")
-    return document
 
 
 def _few(documents: dict[str, Any]) -> dict[str, Any]:
@@ -26,7 +18,6 @@ def _few(documents: dict[str, Any]) -> dict[str, Any]:
     return documents
 
 
-JsonDocument = Annotated[dict[str, FreeJson], BeforeValidator(as_object), AfterValidator(_short)]
 Documents = Annotated[dict[str, JsonDocument], BeforeValidator(as_object), AfterValidator(_few)]
 
 

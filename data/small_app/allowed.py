@@ -1,22 +1,31 @@
-"""What the sources of a restricted small app name beyond it."""
+"""What sources name beyond their small app: of a restricted one it is refused."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from data.small_app.document import data_in
+from data.small_app.sources import SourceModel, warnings_of_domains
+from minutebook.readers import registered_readers
 from models.errors import Problem
 from models.references import is_reference
 from models.tenant.document import SmallAppModel
-from models.tenant.sources import SourceModel
 from models.trust import Trust, not_for_restricted
+from runtime.config import Settings
 
 
 def problems_of_sources(model: SmallAppModel, trust: Trust) -> Iterator[Problem]:
     """Yield a problem for each connection, reader and secret, and each file of another folder."""
     if trust.is_trusted:
         return
-    for name, domain in model.domains.items():
+    for name, domain in data_in(model).domains.items():
         yield from _of_source(domain.source, f"domains.{name}.source", model.name)
+
+
+def app_warnings(settings: Settings, model: SmallAppModel) -> list[str]:
+    """Return one sentence for each unknown connection or reader, and for each exposed secret."""
+    domains = data_in(model).domains
+    return warnings_of_domains(domains, settings.connections, registered_readers())
 
 
 def _of_source(source: SourceModel, path: str, app: str) -> Iterator[Problem]:

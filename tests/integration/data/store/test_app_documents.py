@@ -7,8 +7,8 @@ import pytest
 import sqlalchemy as sa
 
 from data.store import documents as app_documents
+from data.store.tables import app_documents as table
 from models.store.tenants import storing
-from models.tables import app_documents as table
 from models.tenant.document import parse_small_app
 from runtime.database import reading
 

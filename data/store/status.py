@@ -9,20 +9,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from data.store.tables import REFRESHING, domains, snapshots
 from models.operation import DONE, ENDED, OperationState
 from models.store.conditions import IS_RUNNING
 from models.store.operations.eta import Left, left_of
 from models.store.tenants.closing import closing_rows, next_open
 from models.stored import document_in
-from models.tables import (
-    REFRESHING,
-    action_cursor,
-    actions,
-    domains,
-    operations,
-    small_apps,
-    snapshots,
-)
+from models.tables import action_cursor, actions, operations, small_apps
 
 STEP = "refresh"
 # The steps that change data.

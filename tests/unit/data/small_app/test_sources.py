@@ -2,8 +2,9 @@ from typing import Any
 
 import pytest
 
+from data.small_app.document import data_in
+from data.small_app.sources import stored_source
 from models.tenant.document import parse_small_app, stored_small_app
-from models.tenant.sources import stored_source
 
 
 def domain(source: object, **more: Any) -> dict[str, Any]:
@@ -63,5 +64,5 @@ def test_a_source_is_stored_as_it_was_written(
 ) -> None:
     app = parse_small_app(document)
 
-    assert stored_source(app.domains["d"]) == stored
+    assert stored_source(data_in(app).domains["d"]) == stored
     assert parse_small_app(stored_small_app(app)) == app

@@ -1,0 +1,1 @@
+"""Migrations of the data product's tables, in an order of their own."""

@@ -1,0 +1,1 @@
+"""What the data product adds to the document of a small app."""
