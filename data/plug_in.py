@@ -6,6 +6,7 @@ PLUG_IN = PlugIn(
     tables=("data.store.tables",),
     branch=Branch("data", "data.migrations", "0001_pre_first_release"),
     steps=("data.steps",),
+    extras={"data": ("duckdb", "fsspec"), "mail": ("matplotlib",)},
     commands={"template": ("data.commands.templates:commands", "Mail templates of a small app.")},
     subcommands={"app": ("data.commands.apps",)},
     endpoints=("data.endpoints:router", "data.endpoints:public"),

@@ -1,17 +1,17 @@
-"""Plug-ins: rooms that an installation may lack. Each says in its `plug_in.py` what it adds.
+"""Plug-ins: rooms that an installation may lack, found by the entry points of what is installed.
 
-No other room imports them; a door asks here for what there is to add to it.
+Each says in its `plug_in.py` what it adds. No other room imports them; a door asks here for what
+there is to add to it.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from pathlib import Path
+from importlib.metadata import entry_points
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("data", "moving", "web.dashboard")
+GROUP = "minutebook.plugins"
 
 # Names of modules, and of what is in one as `module:name`, so that a door loads only what it shows.
 Names = tuple[str, ...]
@@ -45,8 +45,9 @@ class PlugIn:
     # Modules that declare tables, and the migrations that make them.
     tables: Names = ()
     branch: Branch | None = None
-    # Modules that declare steps.
+    # Modules that declare steps, and the modules that extras of these bring, by the extra's name.
     steps: Names = ()
+    extras: Mapping[str, Names] = field(default_factory=dict)
     # By name: the command's place, and its text in `--help`.
     commands: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     # Modules that add commands to a group of the command line, by the group's name.
@@ -96,10 +97,8 @@ KERNEL_STEPS = (
 
 @cache
 def plug_ins() -> tuple[PlugIn, ...]:
-    """Return the plug-ins of this installation."""
-    # By their files: a program's own module may have the name of a room that is left out.
-    here = (one for one in ROOMS if (ROOT / one.replace(".", "/") / "plug_in.py").exists())
-    return tuple(import_module(f"{one}.plug_in").PLUG_IN for one in here)
+    """Return the plug-ins of this installation, by their names."""
+    return tuple(one.load() for one in sorted(entry_points(group=GROUP), key=lambda one: one.name))
 
 
 def named(what: str) -> Iterator[str]:

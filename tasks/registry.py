@@ -11,7 +11,7 @@ from minutebook.readers import registered_readers
 from minutebook.steps import StepFunction, StepSpec, registered_steps
 from models.errors import UnknownStep
 from models.parsing import KnownSteps
-from runtime.extras import EXTRAS, HOW_TO_INSTALL, missing_here
+from runtime.extras import HOW_TO_INSTALL, extras, missing_here
 from runtime.logs.events import EventLog
 from tasks.built_in import built_in_steps
 from tasks.loading import WITHIN_S, Origin, load, origins_of
@@ -81,7 +81,7 @@ class Registry:
     @property
     def steps(self) -> KnownSteps:
         """All steps by name, with the failed modules; a user's cannot replace a built-in one."""
-        return self.steps_beside(EXTRAS)
+        return self.steps_beside(extras())
 
     def steps_beside(self, extras: Collection[str]) -> KnownSteps:
         """Return all steps for a process that saves actions, where the workers have `extras`."""

@@ -6,7 +6,7 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from minutebook.lease import Limits
-from runtime.extras import EXTRAS
+from runtime.extras import extras
 from runtime.sections import Names, Section
 
 LEAST_DOWNTIME = timedelta(seconds=10)
@@ -69,8 +69,8 @@ class WorkerSettings(Section):
     @classmethod
     def _known_extras(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for one in value:
-            if one not in EXTRAS:
-                raise ValueError(f"{one!r} is not an extra of workers; write {' or '.join(EXTRAS)}")
+            if one not in (known := extras()):
+                raise ValueError(f"{one!r} is not an extra of workers; write {' or '.join(known)}")
         return value
 
     @model_validator(mode="after")

@@ -1,17 +1,20 @@
-"""An installation ticks, works and answers without the room of a plug-in, or of any."""
+"""An installation ticks, works and answers without a plug-in, or without any."""
 
 import os
 import shutil
+import sqlite3
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 import httpx
 import pytest
 
-from runtime.plug_ins import ROOMS
+from runtime.plug_ins import GROUP
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import ROOT, python
 from tests.acceptance.web_door import client, start_web
 
+PLUG_INS = {one.name: one for one in entry_points(group=GROUP)}
 # The environment has every room installed: an import must not find there what is left out.
 WALL = """
 import sys
@@ -26,21 +29,32 @@ sys.meta_path.insert(0, Wall())
 NO_CACHE = shutil.ignore_patterns("__pycache__")
 
 
-@pytest.fixture(params=[*ROOMS, "all of them"])
+@pytest.fixture(params=[*sorted(PLUG_INS), "all of them"])
 def left_out(
     request: pytest.FixtureRequest, installation: Installation, tmp_path: Path
 ) -> tuple[str, ...]:
-    """The rooms whose code the processes of the installation lack."""
-    rooms = ROOMS if request.param == "all of them" else (str(request.param),)
+    """The plug-ins that the processes of the installation lack: their code, and their names."""
+    names = tuple(PLUG_INS) if request.param == "all of them" else (str(request.param),)
+    rooms = [PLUG_INS[name].module.removesuffix(".plug_in") for name in names]
     for marker in ROOT.glob("*/py.typed"):
         shutil.copytree(marker.parent, tmp_path / marker.parent.name, ignore=NO_CACHE)
     shutil.copy(ROOT / "scheduler_server.py", tmp_path)
     for room in rooms:
         shutil.rmtree(tmp_path / room.replace(".", "/"))
     (tmp_path / "sitecustomize.py").write_text(WALL.format(rooms=rooms))
+    _install(tmp_path, [one for name, one in PLUG_INS.items() if name not in names])
     path = os.pathsep.join((str(tmp_path), installation.processes.environment["PYTHONPATH"]))
     installation.processes.environment = {**installation.processes.environment, "PYTHONPATH": path}
-    return rooms
+    return names
+
+
+def _install(folder: Path, plug_ins: list[EntryPoint]) -> None:
+    """Write what is installed beside the code in a folder: it stands for the environment's."""
+    installed = folder / "minutebook-0.9.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.4\nName: minutebook\nVersion: 0.9.0\n")
+    lines = [f"{one.name} = {one.value}\n" for one in plug_ins]
+    (installed / "entry_points.txt").write_text(f"[{GROUP}]\n{''.join(lines)}")
 
 
 def test_what_is_due_runs_and_every_door_opens(
@@ -59,12 +73,38 @@ def test_what_is_due_runs_and_every_door_opens(
     _, address = start_web(installation)
     with client(installation, address) as (asking,):
         answers = {path: asking.get(path).status_code for path in ("/readyz", "/api/actions")}
+        figures = asking.get("/metrics").text
+        shown = asking.get("/api/apps/default").json()
         page = httpx.get(f"{address}/sign-in").status_code
 
     assert ticked.returncode == 0, ticked.stderr
     assert ran["state"] == "success", ran
     assert answers == {"/readyz": 204, "/api/actions": 200}
-    assert page == (404 if "web.dashboard" in left_out else 200)
+    assert page == (404 if "dashboard" in left_out else 200)
+    assert ("minutebook_deliveries" in figures, "data" in shown) == (("data" not in left_out),) * 2
     assert ("  import " in named, "  template " in named) == (
         "moving" not in left_out, "data" not in left_out
     )  # fmt: skip
+
+
+def test_a_new_home_has_no_tables_of_what_is_left_out(
+    installation: Installation, left_out: tuple[str, ...], tmp_path: Path
+) -> None:
+    home, document = tmp_path / "home", tmp_path / "app.json"
+    document.write_text('{"name": "shop", "domains": {}}')
+    here = python("-P", "-m", "minutebook", "--home", str(home))
+    own = {"SCHED_DATABASE_URL": ""}
+
+    migrated = installation.processes.run([*here, "migrate"], own)
+    applied = installation.processes.run([*here, "app", "apply", str(document)], own)
+    examined = installation.processes.run([*here, "doctor"], own).stdout
+    with sqlite3.connect(home / "minutebook.db") as connection:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+
+    assert migrated.returncode == 0, migrated.stderr
+    has_data = "data" not in left_out
+    assert {"deliveries", "domains", "minutebook_data_version"} & tables == (
+        {"deliveries", "domains", "minutebook_data_version"} if has_data else set()
+    )
+    assert applied.returncode == (0 if has_data else 2), applied.stderr
+    assert has_data or ("snapshots" not in examined and "domains" in applied.stderr)

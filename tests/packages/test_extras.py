@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.extras import EXTRAS, HOW_TO_INSTALL
+from runtime.extras import HOW_TO_INSTALL, extras
 from tests.packages.environments import Environment, Wheels, make_environment
 
 # What `pip` writes, without the bytecode that it compiles of it.
@@ -19,7 +19,7 @@ def bare(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> Environmen
     """An environment whose server has no extra."""
     made = make_environment(tmp_path_factory.mktemp("bare") / "env")
     made.install(str(wheels.client), str(wheels.server))
-    made.see_libraries(without=[module for modules in EXTRAS.values() for module in modules])
+    made.see_libraries(without=[module for modules in extras().values() for module in modules])
     return made
 
 
