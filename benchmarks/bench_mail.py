@@ -11,6 +11,7 @@ from time import perf_counter, process_time
 from pydantic import SecretStr
 
 from benchmarks.harness import Database, Figure, Sizes, Stack, main, middle, process, until
+from data.settings import settings_in
 from data.steps import send_email
 from data.steps.send_email import SendEmailParameters
 from minutebook.steps import Recipient
@@ -43,7 +44,7 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
 
 def _rate(database: Database, port: int, number: int) -> tuple[int, float]:
     """Return the messages a second, and the milliseconds of this process for one."""
-    work = Work(database.engine, database.settings)
+    work = Work(database.engine, settings_in(database.settings))
     work.apply(templates={"news": TEMPLATE})
     people = [Recipient(f"u{n}", f"u{n}@example.com", f"User {n}") for n in range(number)]
     url = SecretStr(f"smtp://127.0.0.1:{port}")

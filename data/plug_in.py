@@ -5,9 +5,12 @@ from runtime.plug_ins import Branch, PlugIn
 PLUG_IN = PlugIn(
     tables=("data.store.tables",),
     branch=Branch("data", "data.migrations", "0001_pre_first_release"),
+    settings=("data.settings:Settings",),
+    named_settings=("connections",),
     steps=("data.steps",),
     extras={"data": ("duckdb", "fsspec"), "mail": ("matplotlib",)},
     commands={"template": ("data.commands.templates:commands", "Mail templates of a small app.")},
+    demo=("data.demo:load",),
     subcommands={"app": ("data.commands.apps",)},
     endpoints=("data.endpoints:router", "data.endpoints:public"),
     mounts=("data.endpoints:mount",),

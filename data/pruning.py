@@ -5,6 +5,7 @@ from collections.abc import Callable
 import sqlalchemy as sa
 
 from data import snapshots as files
+from data.settings import settings_in
 from data.store import snapshots as stored
 from models.sql import read_clock
 from runtime.database import reading
@@ -19,7 +20,7 @@ def prune(context: WorkContext, in_batches: InBatches) -> tuple[dict[str, int], 
 
     Rows go first, then their files.
     """
-    settings, app = context.settings, context.small_app
+    settings, app = settings_in(context.settings), context.small_app
     paths: list[str] = []
 
     def batch(connection: sa.Connection, most: int) -> int:
@@ -39,11 +40,12 @@ def prune(context: WorkContext, in_batches: InBatches) -> tuple[dict[str, int], 
 
 def _problems(context: WorkContext) -> list[str]:
     """Return one sentence for each staged or published snapshot that is missing or truncated."""
+    settings = settings_in(context.settings)
     with reading(context.engine) as connection:
         domains = stored.domains_of(connection, context.small_app.id)
     return [
         f"the {place} snapshot of {domain.name} is damaged; refresh with force"
         for domain in domains
         for place, snapshot in (("staging", domain.staging), ("production", domain.production))
-        if snapshot and not files.is_there(context.settings, snapshot.path, snapshot.byte_count)
+        if snapshot and not files.is_there(settings, snapshot.path, snapshot.byte_count)
     ]

@@ -7,9 +7,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from broker.names import DEFAULT, HEAVY, QUICK
-from models.errors import SchedulerError
+from models.errors import Refused, SchedulerError
 from models.roles import Role
-from processes import demo
 from processes.listening import listening
 from processes.startup_runs import run_all
 from runtime.clock import wait_for
@@ -17,6 +16,7 @@ from runtime.config import Settings
 from runtime.embedded import broker_answers, broker_command, stop_orphan
 from runtime.logs import set_up_logs
 from runtime.logs.events import EventLog
+from runtime.plug_ins import added, plug_ins
 from runtime.scratch import hold, sweep
 from runtime.stopping import Stop
 from runtime.supervisor import Child, folder_lock, lock_holder, own_command, stop_all
@@ -51,7 +51,7 @@ def up(installation: Installation, *, load_demo: bool, run_now: bool) -> None:
         sweep()
         migrate(installation)
         if load_demo:
-            demo.load(installation)
+            _load_demo(installation)
         broker = _start_broker(settings, stack)
         _print_first_token(installation)
         children = _children(settings)
@@ -70,6 +70,14 @@ def up(installation: Installation, *, load_demo: bool, run_now: bool) -> None:
         logger.info(
             "stopping", "stopping; running operations are put back and continue at the next start"
         )
+
+
+def _load_demo(installation: Installation) -> None:
+    loads = [*added("demo")]
+    if not loads:
+        raise Refused("the demo needs the plug-in `data`, which is not installed")
+    for load in loads:
+        load(installation)
 
 
 def _start_broker(settings: Settings, stack: ExitStack) -> list[Child]:
@@ -147,6 +155,8 @@ def _print_first_token(installation: Installation) -> None:
 
 def print_link(installation: Installation) -> None:
     """Print a link that signs the admin in to the dashboard once; go on without a reader."""
+    if not any(one.signs_in for one in plug_ins()):
+        return
     made = sessions.make_link(installation, Role.ADMIN)
     # A log on a full disk, or a reader that has left: `minutebook token link` makes another.
     with suppress(OSError):

@@ -8,7 +8,7 @@ import difflib
 import os
 import sqlite3
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
 from tempfile import gettempdir
@@ -29,6 +29,7 @@ from pydantic import (
 from runtime.folders import fault_of
 from runtime.gone import SETTINGS
 from runtime.logs.events import EventLog
+from runtime.plug_ins import added
 from runtime.references import resolved_setting
 from runtime.remedies import explained
 from runtime.sections import (
@@ -41,9 +42,8 @@ from runtime.sections import (
 )
 from runtime.sections.celery import CelerySettings
 from runtime.sections.commands import why_no_command
-from runtime.sections.data import Channels, Connections, FetchSettings, SnapshotSettings
 from runtime.sections.limits import LimitSettings
-from runtime.sections.named import Named
+from runtime.sections.named import Channels, Named
 from runtime.sections.processes import (
     LogSettings,
     RetentionSettings,
@@ -87,10 +87,6 @@ class Settings(Section):
         SecretStr(""),
         description="smtp://user:password@host:port, smtps://…; a folder of .eml files by default",
     )
-    data_root: Path = Field(
-        Path(),
-        description="folder of file sources; `data` in the home folder by default",
-    )
     step_modules: Names = Field((), description="Python modules that register steps, by commas")
     commands: Names = Field(
         (),
@@ -100,12 +96,6 @@ class Settings(Section):
     scheduler: SchedulerSettings = SchedulerSettings()
     worker: WorkerSettings = WorkerSettings()
     mail: MailSettings = MailSettings()
-    fetch: FetchSettings = FetchSettings()
-    snapshots: SnapshotSettings = SnapshotSettings()
-    connections: Connections = Field(
-        Named(),
-        description="databases that sources may query, by name: an SQLAlchemy URL or reference",
-    )
     notify: Channels = Field(
         Named(),
         description="channels that hooks may notify, by name: a URL of Apprise or reference",
@@ -156,17 +146,14 @@ class Settings(Section):
     def restricted_to(self, folder: str) -> Self:
         """Return the settings for the work of a restricted small app with this folder.
 
-        They have no secrets, connections, channels and programs, and no private addresses.
+        They have no secrets, channels and programs, and no private addresses.
         """
-        public = {"allow_private": False}
         copy = self.model_copy(
             update={
                 "secrets": SecretSettings(),
-                "connections": Named(),
                 "notify": Named(),
                 "commands": (),
-                "fetch": self.fetch.model_copy(update=public),
-                "hook": self.hook.model_copy(update=public),
+                "hook": self.hook.model_copy(update={"allow_private": False}),
             }
         )
         copy._folder = folder
@@ -206,10 +193,12 @@ class Settings(Section):
         """The database's URL without its password, and without its query, which may hold it too."""
         return self.effective_database_url.set(query={}).render_as_string(hide_password=True)
 
-    @property
-    def effective_data_root(self) -> Path:
-        """The absolute folder of file sources."""
-        return (self.home / "data") if self.data_root == Path() else self.data_root.absolute()
+
+@cache
+def settings_model() -> type[Settings]:
+    """Return the settings with those that plug-ins add."""
+    parts = tuple(added("settings"))
+    return type("Settings", parts, {}) if len(parts) > 1 else next(iter(parts), Settings)
 
 
 def load_settings(home: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
@@ -229,7 +218,7 @@ def load_settings(home: Path | None = None, environ: Mapping[str, str] | None = 
     names = _overlay(values, environ)
     values["home"] = folder
     try:
-        settings = Settings.model_validate(values)
+        settings = settings_model().model_validate(values)
     except ValidationError as error:
         raise InvalidSetting(explained(error, names, file)) from None
     if settings.uses_embedded_broker:
@@ -330,7 +319,7 @@ def unknown_variables(environ: Mapping[str, str]) -> list[str]:
 def setting_paths() -> list[tuple[str, ...]]:
     """Return the path of every setting: ("broker_url",), ("worker", "lease_s"), …"""
     paths: list[tuple[str, ...]] = []
-    for name, field in Settings.model_fields.items():
+    for name, field in settings_model().model_fields.items():
         kind = field.annotation
         if isinstance(kind, type) and issubclass(kind, Section):
             paths += [(name, key) for key in kind.model_fields]

@@ -45,15 +45,23 @@ class PlugIn:
     # Modules that declare tables, and the migrations that make them.
     tables: Names = ()
     branch: Branch | None = None
+    # Settings: subclasses of `runtime.config.Settings` with further ones, and those whose values
+    # have names: a variable may give one of them alone.
+    settings: Names = ()
+    named_settings: Names = ()
     # Modules that declare steps, and the modules that extras of these bring, by the extra's name.
     steps: Names = ()
     extras: Mapping[str, Names] = field(default_factory=dict)
     # By name: the command's place, and its text in `--help`.
     commands: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    # What `minutebook up --demo` loads first: takes the installation.
+    demo: Names = ()
     # Modules that add commands to a group of the command line, by the group's name.
     subcommands: Mapping[str, Names] = field(default_factory=dict)
     # Routers of the HTTP API.
     endpoints: Names = ()
+    # Whether people sign in to its pages.
+    signs_in: bool = False
     # What mounts pages: takes the application, returns their routers.
     mounts: Names = ()
     # Routers of pages within the dashboard.

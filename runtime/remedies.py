@@ -8,7 +8,7 @@ from pydantic_core import ErrorDetails
 
 from runtime.gone import SETTINGS
 from runtime.sections import Section
-from runtime.sections.variables import NAMED, variable_of
+from runtime.sections.variables import named_settings, variable_of
 
 # Errors hide the values of settings whose names end in one of these.
 SECRETS = ("url", "secret", "webhook")
@@ -58,8 +58,8 @@ def explained(error: ValidationError, names: Mapping[tuple[str, ...], str], file
         shown = (
             ""
             if path[-1].endswith(SECRETS)
-            or path in NAMED
-            or path[:-1] in NAMED
+            or path in named_settings()
+            or path[:-1] in named_settings()
             # Perhaps a secret in a wrong place.
             or fault["type"] == "extra_forbidden"
             or isinstance(fault["input"], dict | Section)

@@ -9,11 +9,11 @@ from uuid import uuid4
 
 from data.failures import SourceFailed, check_size
 from data.importing.bad_rows import short
+from data.settings import FetchSettings
 from runtime.egress.addresses import FETCHING
 from runtime.egress.deadline import Deadline
 from runtime.egress.http_errors import status_line
 from runtime.egress.request import AGENT, Request, RequestFailed, Response, opened
-from runtime.sections.data import FetchSettings
 from tasks.bounded.watch import Watch
 
 PROBE_TIMEOUT_S = 20

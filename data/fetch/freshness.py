@@ -8,7 +8,7 @@ from data.failures import SourceFailed
 from data.fetch import downloads
 from data.fetch.downloads import Answer
 from data.fetch.sources import Source, allowed_place, file_validators, wanted_of
-from runtime.config import Settings
+from data.settings import Settings
 
 
 def probe(source: Source, settings: Settings) -> dict[str, str] | None:

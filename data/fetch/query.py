@@ -13,12 +13,11 @@ from data.failures import SourceFailed, Stopped, first_line
 from data.fetch.rows import Bounds, write_rows
 from data.importing.bad_rows import BadRows
 from data.importing.in_child import reading_limits
+from data.settings import FetchSettings, Settings
 from models.problems import unknown_name
 from runtime.clock import monotonic
-from runtime.config import Settings
 from runtime.postgresql import only_read
 from runtime.references import OF_SETTINGS, SecretMissing, resolved
-from runtime.sections.data import FetchSettings
 from tasks.bounded import client
 from tasks.bounded.child import Call
 from tasks.bounded.watch import Watch

@@ -14,13 +14,13 @@ from pydantic import BaseModel, ValidationError
 from data.failures import SourceFailed, Stopped
 from data.fetch.rows import Bounds, write_rows
 from data.importing.bad_rows import BadRows
+from data.settings import FetchSettings
 from minutebook.error_text import text_of
 from minutebook.readers import RegisteredReader, registered_readers
 from minutebook.steps import Recipient, SmallApp, StepContext, StepFailed
 from models.problems import path_of, remedy_of
 from runtime.clock import monotonic
 from runtime.references import hidden
-from runtime.sections.data import FetchSettings
 from tasks.bounded.child import Call
 
 

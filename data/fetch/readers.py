@@ -8,11 +8,11 @@ from typing import Any
 from data.failures import SourceFailed
 from data.importing.bad_rows import BadRows
 from data.importing.in_child import reading_limits
+from data.settings import Settings
 from minutebook.readers import RegisteredReader, registered_readers
 from minutebook.steps import StepContext
 from models.problems import unknown_name
 from models.references import is_reference
-from runtime.config import Settings
 from runtime.references import SecretMissing, resolved
 from tasks.bounded import client
 from tasks.bounded.watch import Watch

@@ -13,8 +13,8 @@ from uuid import UUID
 
 from data.failures import check_size
 from data.importing.bad_rows import BadRow, BadRows, short
+from data.settings import FetchSettings
 from minutebook.error_text import text_of
-from runtime.sections.data import FetchSettings
 from tasks.bounded.watch import Watch
 
 REPORT_ROWS = 1_000

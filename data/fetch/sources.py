@@ -13,12 +13,12 @@ from data.failures import SourceFailed, check_size
 from data.fetch import downloads, readers
 from data.fetch.query import query
 from data.importing import OF_LINES, Data, Rules
+from data.settings import Settings
 from data.small_app.allowed import is_beneath, outside
 from data.small_app.sources import PLACES, format_of_name
 from minutebook.steps import StepContext
 from models.references import is_reference
 from models.trust import not_for_restricted
-from runtime.config import Settings
 from runtime.egress.request import Request, shown_url
 from runtime.references import SecretMissing, resolved
 from runtime.urls import check_web_url

@@ -24,7 +24,7 @@ from data.importing.read_csv import load_csv
 from data.importing.read_json import load_json
 from data.importing.read_parquet import NO_COLUMN, load_parquet
 from data.importing.tables import Table
-from runtime.sections.data import FetchSettings
+from data.settings import FetchSettings
 from tasks.bounded.watch import Watch
 
 # In these formats the part before a cut may look whole.

@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 
 from data.failures import Stopped
-from runtime.sections.data import FetchSettings
+from data.settings import FetchSettings
 from tasks.bounded.watch import Watch
 
 SPILL = "spill"

@@ -8,7 +8,7 @@ from typing import Any
 
 from data.importing import Data, Imported, Rules, import_data
 from data.importing.bad_rows import BadRows
-from runtime.sections.data import FetchSettings
+from data.settings import FetchSettings
 from tasks.bounded import client
 from tasks.bounded.child import Call
 from tasks.bounded.limits import Exit, Limits, Over

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from data.failures import SourceFailed, check_size
-from runtime.sections.data import FetchSettings
+from data.settings import FetchSettings
 from tasks.bounded.watch import Watch
 
 CHUNK = 1 << 20

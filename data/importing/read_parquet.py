@@ -9,7 +9,7 @@ import duckdb
 from data.failures import SourceFailed, first_line
 from data.importing.columnar import Engine, memory_text, opened, quoted
 from data.importing.tables import Table, cells, checked_names, made
-from runtime.sections.data import FetchSettings
+from data.settings import FetchSettings
 
 # The only column of a snapshot whose rows have none.
 NO_COLUMN = "_no_column"

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from data.settings import settings_in
 from data.small_app.document import data_in
 from data.small_app.sources import SourceModel, warnings_of_domains
 from minutebook.readers import registered_readers
@@ -25,7 +26,7 @@ def problems_of_sources(model: SmallAppModel, trust: Trust) -> Iterator[Problem]
 def app_warnings(settings: Settings, model: SmallAppModel) -> list[str]:
     """Return one sentence for each unknown connection or reader, and for each exposed secret."""
     domains = data_in(model).domains
-    return warnings_of_domains(domains, settings.connections, registered_readers())
+    return warnings_of_domains(domains, settings_in(settings).connections, registered_readers())
 
 
 def _of_source(source: SourceModel, path: str, app: str) -> Iterator[Problem]:

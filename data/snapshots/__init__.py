@@ -16,8 +16,8 @@ from urllib.parse import quote
 from uuid import UUID, uuid4
 
 from data.failures import SourceFailed
+from data.settings import Settings
 from data.snapshots.stores import FolderStore, Store, store_of
-from runtime.config import Settings
 
 if TYPE_CHECKING:
     from data.importing import Data, Imported

@@ -3,7 +3,7 @@
 from collections.abc import Generator
 
 from data import snapshots
-from runtime.config import Settings
+from data.settings import Settings
 from tasks.bounded import client
 from tasks.bounded.limits import Limits, Over
 

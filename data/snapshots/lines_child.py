@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 
 from data.importing.read_parquet import rows_of
+from data.settings import FetchSettings
 from data.snapshots.json_rows import json_line
-from runtime.sections.data import FetchSettings
 from tasks.bounded.child import Call
 
 BUFFER = 1 << 16

@@ -15,13 +15,13 @@ from typing import Any, Literal, Self
 import sqlalchemy as sa
 
 from data import snapshots as files
+from data.settings import Settings
 from data.store import documents as app_documents
 from data.store import snapshots
 from data.store.snapshots import Snapshot
 from models.errors import NotFound, Refused, SchedulerError
 from models.problems import unknown_name
 from models.store import tenants
-from runtime.config import Settings
 from runtime.database import one_snapshot
 
 Place = Literal["staging", "production"]

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 from data.failures import SourceFailed, first_line
-from runtime.config import Settings
+from data.settings import Settings
 
 
 class Store(Protocol):

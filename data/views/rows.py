@@ -7,6 +7,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from data.settings import settings_in
 from data.snapshots.json_rows import Row
 from runtime.database import reading
 from views.finding import find_app
@@ -55,7 +56,8 @@ def open_rows(
     from data.snapshots.production import open_version
 
     place = _found(installation, app, is_staged=is_staged)
-    with open_version(installation.engine, installation.settings, app, place, [domain]) as version:
+    settings = settings_in(installation.settings)
+    with open_version(installation.engine, settings, app, place, [domain]) as version:
         yield iter(version.rows(domain))
 
 
@@ -69,7 +71,7 @@ def open_lines(
 
     place = _found(installation, app, is_staged=is_staged)
     only = [domain]
-    engine, settings = installation.engine, installation.settings
+    engine, settings = installation.engine, settings_in(installation.settings)
     with open_version(engine, settings, app, place, only, lines.read) as version:
         yield version.rows(domain)
 

@@ -110,9 +110,6 @@ class RetentionSettings(Section):
     """How long history is kept."""
 
     operations_days: int = Field(90, ge=1, description="finished operations, attempts, log lines")
-    snapshots: int = Field(
-        5, ge=1, description="snapshots kept of each domain beside the used ones"
-    )
 
     @property
     def kept_for(self) -> timedelta:

@@ -2,13 +2,17 @@
 
 from typing import Any
 
+from runtime.plug_ins import named
 from runtime.sections.named import object_of
 
 PREFIX = "SCHED_"
 # Variables of the command line, which are no settings.
 NO_SETTINGS = ("SCHED_HOME", "SCHED_URL", "SCHED_TOKEN")
-# Settings whose values have names: a variable may give one of them alone.
-NAMED = (("connections",), ("notify",))
+
+
+def named_settings() -> tuple[tuple[str, ...], ...]:
+    """Return the paths of settings whose values have names: a variable may give one of them."""
+    return (("notify",), *((one,) for one in named("named_settings")))
 
 
 def put(values: dict[str, Any], path: tuple[str, ...], value: str) -> None:
@@ -34,7 +38,7 @@ def _together(path: tuple[str, ...], text: str) -> object:
 
 def named_path(variable: str) -> tuple[str, ...] | None:
     """Return the path of a value with a name of its own: SCHED_CONNECTIONS_SHOP, …"""
-    for path in NAMED:
+    for path in named_settings():
         prefix = variable_of(path) + "_"
         if variable.startswith(prefix) and variable != prefix:
             return (*path, variable.removeprefix(prefix).lower())

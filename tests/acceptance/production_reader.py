@@ -7,9 +7,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from data.settings import Settings, settings_in
 from data.snapshots.production import open_version
 from runtime.clock import wait_for
-from runtime.config import Settings, load_settings
+from runtime.config import load_settings
 from runtime.database import make_engine
 
 # Between two reads: with none, the reader takes the time of those that publish.
@@ -28,7 +29,7 @@ def seen(engine: sa.Engine, settings: Settings) -> dict[str, Any]:
 
 def main(home: Path, lines: Path, stop: Path) -> None:
     """Read until `stop` exists; what goes wrong is a line too."""
-    settings = load_settings(home)
+    settings = settings_in(load_settings(home))
     engine = make_engine(settings)
     with lines.open("a", buffering=1) as file:
         while not wait_for(stop.exists, PAUSE_S, poll_s=PAUSE_S):

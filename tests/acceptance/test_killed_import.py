@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from data import snapshots
+from data.settings import settings_in
 from data.store import snapshots as stored
 from data.store.snapshots import Domain
 from models.store import tenants
@@ -33,7 +34,7 @@ def domain(installation: Installation) -> Domain:
 
 def write_source(installation: Installation, count: int) -> None:
     """Write the source anew, with so many rows."""
-    file = installation.settings.effective_data_root / "orders.csv"
+    file = settings_in(installation.settings).effective_data_root / "orders.csv"
     file.parent.mkdir(exist_ok=True)
     with file.open("w") as stream:
         stream.write("id,name,amount\n")
@@ -66,7 +67,7 @@ def test_a_killed_import_leaves_the_last_snapshot_and_production(
 
     between = domain(installation)
     assert (between.staging, between.production) == (before.staging, before.production)
-    rows = list(snapshots.read(installation.settings, before.production.path))
+    rows = list(snapshots.read(settings_in(installation.settings), before.production.path))
     assert [row["id"] for row in rows] == [0, 1]
     ended = installation.becomes(second, "success", timeout_s=120)
     assert (ended["attempt"], ended["losses"]) == (2, 1)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from data.settings import settings_in
 from scheduler.changes import Change
 from scheduler.changes.change import create_all
 from tests.acceptance.installation import Installation
@@ -22,7 +23,7 @@ PRUNE = {"SCHED_RETENTION_SNAPSHOTS": "1"}
 
 def write_version(installation: Installation, number: int) -> None:
     """Let sources and staged design say `number`."""
-    data = installation.settings.effective_data_root
+    data = settings_in(installation.settings).effective_data_root
     data.mkdir(parents=True, exist_ok=True)
     for name in ("a", "b"):
         (data / f"{name}.csv").write_text(f"version\n{number}\n{number}\n")

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from runtime.config import Settings, load_settings, setting_paths
+from runtime.config import load_settings, setting_paths, settings_model
 from runtime.sections import Section
-from runtime.sections.variables import NAMED, NO_SETTINGS, PREFIX, variable_of
+from runtime.sections.variables import NO_SETTINGS, PREFIX, named_settings, variable_of
 from tests.docs.pages import pages_of, text_of
 
 TEXT = text_of("reference/settings")
@@ -24,7 +24,7 @@ PATHS = [pytest.param(path, id=".".join(path)) for path in setting_paths()]
 
 
 def _default(path: tuple[str, ...]) -> Any:
-    kind: type[Section] = Settings
+    kind: type[Section] = settings_model()
     for name in path[:-1]:
         annotation = kind.model_fields[name].annotation
         assert isinstance(annotation, type)
@@ -54,7 +54,7 @@ def test_each_default_is_the_true_one(path: tuple[str, ...]) -> None:
 
 
 def test_the_pages_name_no_other_variable() -> None:
-    named = {f"{variable_of(path)}_NAME" for path in NAMED}
+    named = {f"{variable_of(path)}_NAME" for path in named_settings()}
     known = {variable_of(path) for path in setting_paths()} | set(NO_SETTINGS) | named
     written = set(re.findall(rf"{PREFIX}\w+", TEXT))
 

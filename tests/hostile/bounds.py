@@ -6,8 +6,8 @@ from pathlib import Path
 from data.failures import SourceFailed
 from data.importing import Data
 from data.importing.in_child import import_in_child
+from data.settings import FetchSettings
 from runtime.clock import monotonic
-from runtime.sections.data import FetchSettings
 from tasks.bounded.limits import Exit
 
 # The default allows more of everything.

@@ -15,9 +15,8 @@ from data.fetch.sources import Fetched, fetch, source_of
 from data.importing import Data, import_data
 from data.importing.columnar import opened
 from data.importing.read_parquet import load_parquet
+from data.settings import FetchSettings, Settings
 from minutebook.testing import make_context
-from runtime.config import Settings
-from runtime.sections.data import FetchSettings
 from tasks.bounded.watch import Watch
 from tests.hostile.raw_server import raw_server
 

@@ -10,8 +10,8 @@ import pytest
 
 from data.failures import SourceFailed
 from data.fetch.downloads import download
+from data.settings import FetchSettings
 from runtime.egress.request import Request
-from runtime.sections.data import FetchSettings
 from runtime.visible import visible_line
 from tasks.bounded.watch import Watch
 from tasks.outgoing.mail.bounded_smtp import LARGEST_ANSWER

@@ -8,13 +8,13 @@ import sqlalchemy as sa
 from pydantic import SecretStr
 
 import minutebook
+from data.settings import Settings
 from minutebook.steps import StepResult
 from models.store import tenants
 from models.store.tenants import storing
 from models.tables import notices
 from models.tenant.document import parse_small_app
 from models.trust import RESTRICTED
-from runtime.config import Settings
 from runtime.database import reading
 from runtime.sections import AlertSettings, SecretSettings
 from scheduler.changes.change import create_all

@@ -178,7 +178,7 @@ def test_the_demo_is_loaded_without_the_repository(server: Environment, tmp_path
     home = tmp_path / "home"
     code = f"""
 from pathlib import Path
-from processes.demo import load
+from data.demo import load
 from views.installation import Installation
 load(Installation(Path({str(home)!r})))
 """

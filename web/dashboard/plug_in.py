@@ -2,4 +2,4 @@
 
 from runtime.plug_ins import PlugIn
 
-PLUG_IN = PlugIn(mounts=("web.dashboard.mounting:mount",))
+PLUG_IN = PlugIn(signs_in=True, mounts=("web.dashboard.mounting:mount",))

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import sqlalchemy as sa
 
+from data.settings import settings_in
 from data.small_app.staged import KINDS
 from data.snapshots import is_there
 from data.steps.publish import PublishParameters
@@ -142,7 +143,7 @@ def _chosen(what: str, wanted: bool | tuple[str, ...], known: Sequence[str]) -> 
 def _check_files(context: WorkContext, domains: Sequence[Domain]) -> None:
     for domain in domains:
         staged = domain.staging
-        if staged and not is_there(context.settings, staged.path, staged.byte_count):
+        if staged and not is_there(settings_in(context.settings), staged.path, staged.byte_count):
             raise StepFailed(f"the staged snapshot of {domain.name} is damaged; refresh it again")
 
 

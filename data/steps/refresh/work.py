@@ -17,6 +17,7 @@ from data import snapshots as files
 from data.failures import SourceFailed, Stopped
 from data.fetch import freshness, sources
 from data.fetch.sources import Fetched
+from data.settings import settings_in
 from data.snapshots import Place, Written
 from data.steps.refresh import RefreshParameters
 from data.steps.refresh.parallel import Parallel
@@ -101,6 +102,7 @@ class _Refresh:
         now: datetime,
     ) -> None:
         self.context = context
+        self.settings = settings_in(context.settings)
         self.parameters = parameters
         self.report = report
         self.room = room
@@ -161,14 +163,14 @@ class _Refresh:
         self._begin(domain)
         if staging is None or self.parameters.force:
             return _Probed.CHANGED
-        probed = freshness.probe(source, self.context.settings)
+        probed = freshness.probe(source, self.settings)
         if not freshness.is_unchanged(staging.validators, probed):
             return _Probed.CHANGED
-        is_there = files.is_there(self.context.settings, staging.path, staging.byte_count)
+        is_there = files.is_there(self.settings, staging.path, staging.byte_count)
         return _Probed.REUSED if is_there else _Probed.LOST
 
     def _fetch(self, domain: Domain, watch: Watch) -> Fetched:
-        source, settings = sources.source_of(domain.source), self.context.settings
+        source, settings = sources.source_of(domain.source), self.settings
         self._begin(domain)
         app = self.context.small_app.name
         kept = files.download_path(settings.home, app, domain.name, source.place)
@@ -188,7 +190,7 @@ class _Refresh:
         last = domain.staging.path if domain.staging else None
         data = replace(fetched.data, watch=watch, ended_before=self._ended_before(domain))
         try:
-            return files.write(self.context.settings, place, data, last)
+            return files.write(self.settings, place, data, last)
         finally:
             fetched.keep()
 
@@ -203,13 +205,13 @@ class _Refresh:
         self.report.leave_out(domain.name, written.imported.bad_rows)
         staging = domain.staging
         if staging and self._is_same(staging, written):
-            files.remove(self.context.settings, [written.path])
+            files.remove(self.settings, [written.path])
             self._confirm(staging, fetched.validators)
             return
         try:
             self.room.check(written.byte_count)
         except StepFailed:
-            files.remove(self.context.settings, [written.path])
+            files.remove(self.settings, [written.path])
             raise
         snapshot = _snapshot(domain, written, fetched)
         is_merged = bool(fetched.data.rules.key)
@@ -220,7 +222,7 @@ class _Refresh:
         return (
             not self.parameters.force
             and staging.digest == written.imported.digest
-            and files.is_there(self.context.settings, staging.path, staging.byte_count)
+            and files.is_there(self.settings, staging.path, staging.byte_count)
         )
 
     def _stage(self, snapshot: Snapshot, base: MergedInto | None) -> None:
@@ -234,7 +236,7 @@ class _Refresh:
         if staged is Staged.DONE:
             self.report.rewritten[snapshot.domain] = snapshot.row_count
         else:
-            files.remove(context.settings, [snapshot.path])
+            files.remove(settings_in(context.settings), [snapshot.path])
             self.report.overtaken.append(snapshot.domain)
 
     def _confirm(self, staging: Snapshot, validators: dict[str, str] | None = None) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from data.settings import Settings
 from data.steps import publish, refresh
 from data.steps.publish import PublishParameters
 from data.steps.refresh import RefreshParameters
-from runtime.config import Settings
 from runtime.database import make_engine
 from tests.integration.cli.conftest import Call
 from tests.integration.data.steps.conftest import Work

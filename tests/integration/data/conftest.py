@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from runtime.config import Settings
+from data.settings import Settings
 from tests.integration.data.steps.conftest import Work
 from tests.web_source import WebSource, web_source
 

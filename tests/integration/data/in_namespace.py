@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 
 from data.failures import SourceFailed
 from data.fetch.downloads import download
+from data.settings import FetchSettings
 from runtime.egress.request import Request
-from runtime.sections.data import FetchSettings
 from tasks.bounded.watch import Watch
 
 PUBLIC = "93.184.216.34"

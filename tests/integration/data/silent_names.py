@@ -13,10 +13,10 @@ from uuid import UUID
 
 from data.failures import SourceFailed, Stopped
 from data.fetch.downloads import download
+from data.settings import FetchSettings
 from models.notices import Target
 from runtime.config import load_settings
 from runtime.egress.request import Request
-from runtime.sections.data import FetchSettings
 from tasks.bounded.watch import Watch
 from tasks.notices.undelivered import Undelivered
 from tasks.notices.webhook import post

@@ -13,11 +13,10 @@ import pytest
 from data.failures import SourceFailed, Stopped
 from data.fetch.downloads import download, probe
 from data.fetch.sources import Fetched, fetch, source_of
+from data.settings import FetchSettings, Settings
 from minutebook.testing import make_context
 from runtime.clock import monotonic
-from runtime.config import Settings
 from runtime.egress.request import Request
-from runtime.sections.data import FetchSettings
 from tasks.bounded.watch import Watch
 from tests.servers import free_port
 from tests.web_source import Page, WebSource

@@ -8,15 +8,15 @@ from uuid import UUID
 
 from data import snapshots
 from data.importing import Data
+from data.settings import Settings
 from data.snapshots import Place
-from runtime.config import Settings
 
 ROOT = Path(__file__).parents[3]
 WRITER = """
 import sys
 from pathlib import Path
 from uuid import UUID
-from runtime.config import Settings
+from data.settings import Settings
 from data import snapshots
 from data.snapshots import stores
 from data.importing import Data

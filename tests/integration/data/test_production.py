@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from data.settings import Retention
 from data.snapshots import production
 from data.snapshots.production import OpenVersion, SnapshotDamaged, VersionGone, open_version
 from data.steps import publish, refresh
@@ -13,7 +14,6 @@ from data.store import documents as app_documents
 from data.views import rows
 from models.document import NoParameters
 from models.errors import NotFound, Refused
-from runtime.sections.processes import RetentionSettings
 from tasks.steps import maintenance
 from tests.integration.data.steps.conftest import Work
 from views.installation import Installation
@@ -40,7 +40,7 @@ def renewed(work: Work, number: int, *, is_published: bool = True) -> None:
 
 def pruned(work: Work) -> None:
     """Let maintenance remove all but the newest snapshot beside those in use."""
-    maintenance.run(work.context(NoParameters(), retention=RetentionSettings(snapshots=1)))
+    maintenance.run(work.context(NoParameters(), retention=Retention(snapshots=1)))
 
 
 def opened(work: Work, **how: Any) -> OpenVersion:

@@ -13,8 +13,8 @@ from pydantic import SecretStr
 
 from data.failures import SourceFailed, Stopped
 from data.fetch.query import query
+from data.settings import Settings
 from runtime.clock import monotonic, wait_for
-from runtime.config import Settings
 from tasks.bounded.watch import Watch
 from tests.pgbouncer import pooling
 from tests.servers import PostgreSQL

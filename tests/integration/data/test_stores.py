@@ -15,9 +15,9 @@ import pytest
 from data import snapshots
 from data.failures import SourceFailed
 from data.importing import Data, Rules
+from data.settings import Settings
 from data.snapshots import Place, Written
 from data.snapshots.stores import RemoteStore, store_of
-from runtime.config import Settings
 
 
 @pytest.fixture(params=["home", "folder", "object_store"])

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from data import snapshots
+from data.settings import settings_in
 from data.steps.publish import work as publishing
 from tasks.execute import run_attempt
 from tasks.registry import Registry
@@ -55,7 +56,7 @@ class Refreshed:
 
     def __post_init__(self) -> None:
         opened = self.web.opened
-        opened.settings.effective_data_root.mkdir(parents=True, exist_ok=True)
+        settings_in(opened.settings).effective_data_root.mkdir(parents=True, exist_ok=True)
         trust.trust_app(opened, APP, trust.TrustChange(trusted=True))
         app_changes.apply(opened, [("", {"name": APP, "domains": DOMAINS})], dry_run=False)
         self.seen = opened.for_request(APP, is_bound=True, bearer="tests")
@@ -66,7 +67,7 @@ class Refreshed:
     def write(self, name: str, rows: int) -> None:
         """Write the source of a domain."""
         text = "id\n" + "".join(f"{number}\n" for number in range(rows))
-        (self.web.opened.settings.effective_data_root / f"{name}.csv").write_text(text)
+        (settings_in(self.web.opened.settings).effective_data_root / f"{name}.csv").write_text(text)
 
     @contextmanager
     def running(self) -> Iterator[tuple[Gate, Gate]]:

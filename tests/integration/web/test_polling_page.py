@@ -2,6 +2,7 @@
 
 import pytest
 
+from data.settings import settings_in
 from models.roles import Role
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.refreshes import DOMAINS, LONG_S, Refreshed
@@ -78,7 +79,7 @@ def test_a_lost_snapshot_is_imported_again(refreshed: Refreshed, page: PollingPa
 def test_a_failed_run_uncovers_the_data_that_were(refreshed: Refreshed, page: PollingPage) -> None:
     ran(refreshed)
     before = page.poll()
-    root = refreshed.web.opened.settings.effective_data_root
+    root = settings_in(refreshed.web.opened.settings).effective_data_root
     for name in DOMAINS:
         (root / f"{name}.csv").unlink()
 

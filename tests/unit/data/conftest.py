@@ -10,8 +10,8 @@ import pytest
 
 from data import snapshots
 from data.importing import Data, Rules
+from data.settings import Settings
 from data.snapshots import Place, Row, Written
-from runtime.config import Settings
 
 
 @dataclass

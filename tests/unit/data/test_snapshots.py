@@ -7,8 +7,8 @@ import pytest
 from data import snapshots
 from data.failures import SourceFailed
 from data.importing import Data
+from data.settings import Settings
 from data.snapshots import Place, Row, Written
-from runtime.config import Settings
 
 ID = UUID(int=7)
 TEXT = "id,n\n1,2.50\nx,-4\n3,\n"

@@ -6,7 +6,7 @@ from data.failures import SourceFailed, Stopped
 from data.fetch.freshness import is_unchanged, probe
 from data.fetch.sources import source_of
 from data.importing.prepare import prepare
-from runtime.config import Settings
+from data.settings import Settings
 from tasks.bounded.watch import Watch
 
 

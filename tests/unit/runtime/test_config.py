@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from kombu.utils.url import parse_url
 
+from data.settings import settings_in
 from runtime.config import (
     LONGEST_SOCKET_PATH,
     InvalidSetting,
@@ -27,7 +28,7 @@ def test_defaults_need_nothing(tmp_path: Path) -> None:
 
     assert settings.uses_embedded_broker
     assert str(settings.effective_database_url) == f"sqlite:///{tmp_path}/minutebook.db"
-    assert settings.effective_data_root == tmp_path / "data"
+    assert settings_in(settings).effective_data_root == tmp_path / "data"
     assert settings.scheduler.tick_seconds == 60
 
 
@@ -335,8 +336,8 @@ def test_connections_come_from_the_file_or_as_json(tmp_path: Path) -> None:
     in_file = load_settings(tmp_path, {})
     by_variable = load_settings(tmp_path, {"SCHED_CONNECTIONS": '{"c": "postgresql://h/c"}'})
 
-    assert list(in_file.connections) == ["a", "b"]
-    assert list(by_variable.connections) == ["c"]
+    assert list(settings_in(in_file).connections) == ["a", "b"]
+    assert list(settings_in(by_variable).connections) == ["c"]
     # One engine is kept for each process and its settings.
     assert hash(in_file) != hash(by_variable)
     assert hash(in_file) == hash(load_settings(tmp_path, {}))
@@ -356,6 +357,6 @@ def test_a_value_with_a_name_may_stand_in_a_variable_of_its_own(tmp_path: Path) 
 
     settings = load_settings(tmp_path, variables)
 
-    assert sorted(settings.connections) == ["b", "c", "my_shop"]
+    assert sorted(settings_in(settings).connections) == ["b", "c", "my_shop"]
     assert unknown_variables(variables) == []
     assert hash(settings)

@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 import sqlalchemy as sa
 from pydantic import BaseModel
 
+from data.settings import Settings
 from data.store.snapshots import Domain, domains_of
 from minutebook.steps import Recipient, SmallApp
 from models.operation import AttemptKey
@@ -20,7 +21,6 @@ from models.store.operations.heartbeat import RunHistory
 from models.store.tenants import storing
 from models.tables import actions, operations
 from models.tenant.document import parse_small_app
-from runtime.config import Settings
 from runtime.database import reading
 from tasks.registry import registry_of
 from tasks.step_context import WorkContext

@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 import sqlalchemy as sa
 
+from data.settings import Retention
 from data.steps import publish, refresh
 from data.steps.publish import PublishParameters
 from data.steps.refresh import RefreshParameters
@@ -37,7 +38,6 @@ from models.tables import (
     ticks,
     workers,
 )
-from runtime.sections.processes import RetentionSettings
 from tasks.steps import maintenance
 from tasks.steps.maintenance import work as maintaining
 from tests.factories import make_rule, spoil
@@ -49,7 +49,7 @@ DAY_S = 86_400.0
 def ran(work: Work, keep: int = 1, **other: object) -> StepResult:
     """Run maintenance that keeps 90 days of history and `keep` snapshots."""
     return maintenance.run(
-        work.context(NoParameters(), retention=RetentionSettings(snapshots=keep), **other)  # type: ignore[arg-type]
+        work.context(NoParameters(), retention=Retention(snapshots=keep), **other)  # type: ignore[arg-type]
     )
 
 

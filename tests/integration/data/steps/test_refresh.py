@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from data import snapshots
+from data.settings import FetchSettings
 from data.snapshots import Row
 from data.steps import refresh
 from data.steps.refresh import RefreshParameters
 from minutebook.steps import StepFailed, StepOutcome, StepResult
 from models.errors import LeaseLost
-from runtime.sections.data import FetchSettings
 from tests.integration.data.steps.conftest import Work
 from tests.web_source import Page, WebSource
 

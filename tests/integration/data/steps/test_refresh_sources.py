@@ -15,6 +15,7 @@ import pytest
 import sqlalchemy as sa
 from pydantic import SecretStr
 
+from data.settings import FetchSettings, Retention, SnapshotSettings
 from data.steps import publish, refresh
 from data.steps.publish import PublishParameters
 from data.steps.refresh import RefreshParameters
@@ -23,8 +24,6 @@ from data.store.tables import domains
 from minutebook import readers
 from minutebook.steps import NoParameters, StepFailed, StepOutcome, StepResult
 from models.sql import database_now, read_clock
-from runtime.sections.data import FetchSettings, SnapshotSettings
-from runtime.sections.processes import RetentionSettings
 from tasks.steps import maintenance
 from tests.integration.data.steps.conftest import Work
 from tests.integration.data.steps.test_refresh import OPEN, ran, staged_rows
@@ -699,7 +698,7 @@ def test_refresh_publish_and_maintenance_work_in_an_object_store(work: Work) -> 
     all_ = PublishParameters.model_validate({"data": True})
     published = publish.run(work.context(all_, **elsewhere))
 
-    keep_one: dict[str, Any] = {"retention": RetentionSettings(snapshots=1)}
+    keep_one: dict[str, Any] = {"retention": Retention(snapshots=1)}
     pruned = maintenance.run(work.context(NoParameters(), **elsewhere, **keep_one))
     memory.store.clear()
     damaged = maintenance.run(work.context(NoParameters(), **elsewhere))

@@ -1,15 +1,15 @@
-"""Settings of sources, snapshots and channels."""
+"""Settings of the data product: sources and snapshots."""
 
-import re
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Self, cast
 
 import sqlalchemy as sa
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
+from runtime import config
 from runtime.sections import Section
 from runtime.sections.named import Named, object_of
-
-_CHANNEL = re.compile(r"[a-z][a-z0-9_]{0,62}")
+from runtime.sections.processes import RetentionSettings
 
 
 def _urls(value: dict[str, SecretStr]) -> Named[SecretStr]:
@@ -27,21 +27,6 @@ def _urls(value: dict[str, SecretStr]) -> Named[SecretStr]:
     return Named(value)
 
 
-def _channels(value: dict[str, SecretStr]) -> Named[SecretStr]:
-    for name, url in value.items():
-        if not _CHANNEL.fullmatch(name):
-            raise ValueError(
-                f"{name!r} is no name of a channel; write lowercase letters, digits and _"
-            )
-        if ":" not in url.get_secret_value():
-            raise ValueError(
-                f"{name}: write a URL of Apprise such as slack://TOKEN_A/TOKEN_B/TOKEN_C, or a "
-                "reference to it: env:NAME or file:/absolute/path"
-            )
-    return Named(value)
-
-
-Channels = Annotated[dict[str, SecretStr], BeforeValidator(object_of), AfterValidator(_channels)]
 Connections = Annotated[dict[str, SecretStr], BeforeValidator(object_of), AfterValidator(_urls)]
 
 
@@ -76,3 +61,46 @@ class SnapshotSettings(Section):
         description="file://… or another fsspec URL such as s3://bucket/prefix; "
         "the home folder by default",
     )
+
+
+class Retention(RetentionSettings):
+    """How long history and snapshots are kept."""
+
+    snapshots: int = Field(
+        5, ge=1, description="snapshots kept of each domain beside the used ones"
+    )
+
+
+class Settings(config.Settings):
+    """All settings of an installation with the data product."""
+
+    data_root: Path = Field(
+        Path(),
+        description="folder of file sources; `data` in the home folder by default",
+    )
+    fetch: FetchSettings = FetchSettings()
+    snapshots: SnapshotSettings = SnapshotSettings()
+    retention: Retention = Retention()
+    connections: Connections = Field(
+        Named(),
+        description="databases that sources may query, by name: an SQLAlchemy URL or reference",
+    )
+
+    def restricted_to(self, folder: str) -> Self:
+        """Return the settings for the work of a restricted small app with this folder.
+
+        They have no connections and no private addresses of sources either.
+        """
+        public = self.fetch.model_copy(update={"allow_private": False})
+        update = {"connections": Named(), "fetch": public}
+        return super().restricted_to(folder).model_copy(update=update)
+
+    @property
+    def effective_data_root(self) -> Path:
+        """The absolute folder of file sources."""
+        return (self.home / "data") if self.data_root == Path() else self.data_root.absolute()
+
+
+def settings_in(settings: config.Settings) -> Settings:
+    """Return an installation's settings with those of the data product."""
+    return cast("Settings", settings)

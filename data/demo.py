@@ -5,6 +5,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+from data.settings import settings_in
 from models.store.people import users
 from models.store.tenants import storing
 from models.tenant.document import parse_small_app
@@ -27,7 +28,7 @@ def load(installation: Installation) -> None:
 
     Loading twice changes nothing.
     """
-    settings = installation.settings
+    settings = settings_in(installation.settings)
     installation.publish()
     model = parse_small_app(read_documents(FOLDER / "app.json")[0][1])
     data = settings.effective_data_root / model.name
