@@ -8,6 +8,7 @@ PLUG_IN = PlugIn(
     settings=("data.settings:Settings",),
     named_settings=("connections",),
     steps=("data.steps",),
+    free_steps=("refresh", "publish", "send_email", "send_execsum"),
     extras={"data": ("duckdb", "fsspec"), "mail": ("matplotlib",)},
     commands={"template": ("data.commands.templates:commands", "Mail templates of a small app.")},
     demo=("data.demo:load",),

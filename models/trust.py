@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+from runtime.plug_ins import named
+
 # Queues that every small app may use.
 FREE_QUEUES = frozenset({"quick", "heavy", "default"})
-# Steps that every small app may use; those of `celery_task` depend on the task.
-FREE_STEPS = frozenset(
-    {"refresh", "publish", "send_email", "send_execsum", "maintenance", "job", "celery_task"}
-)
+# Steps that every small app may use, beside those that plug-ins name; those of `celery_task` depend
+# on the task.
+FREE_STEPS = frozenset({"maintenance", "job", "celery_task"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +18,9 @@ class Trust:
     """How far a small app is trusted.
 
     A trusted one may name whatever the settings allow. A restricted one has its own folder beneath
-    the data root, public HTTP sources, its own users, templates and events, the steps above, mail
-    hooks, webhooks and pings to public addresses; beside the free queues those in `queues`, and
-    tasks of the Celery application by the patterns in `tasks`.
+    the data root, its own users and events, the steps above, mail hooks, webhooks and pings to
+    public addresses; beside the free queues those in `queues`, and tasks of the Celery application
+    by the patterns in `tasks`.
     """
 
     is_trusted: bool = False
@@ -30,7 +31,7 @@ class Trust:
 
     def allows_step(self, name: str) -> bool:
         """Return whether actions of the app may have a step of that name."""
-        return self.is_trusted or name in FREE_STEPS
+        return self.is_trusted or name in FREE_STEPS or name in named("free_steps")
 
     def allows_queue(self, name: str, free: frozenset[str] = FREE_QUEUES) -> bool:
         """Return whether operations of the app may be sent to a queue; `free` ones always."""

@@ -51,6 +51,8 @@ class PlugIn:
     named_settings: Names = ()
     # Modules that declare steps, and the modules that extras of these bring, by the extra's name.
     steps: Names = ()
+    # Those that a restricted small app may use.
+    free_steps: Names = ()
     extras: Mapping[str, Names] = field(default_factory=dict)
     # By name: the command's place, and its text in `--help`.
     commands: Mapping[str, tuple[str, str]] = field(default_factory=dict)

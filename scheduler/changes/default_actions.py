@@ -14,7 +14,7 @@ from models.action.document import ParseContext
 from models.errors import InvalidAction
 from models.sql import read_clock
 from models.store import actions, schema, tenants
-from models.tenant.settings import GIVEN_OWNER
+from models.tenant.document import GIVEN_OWNER
 from runtime.logs.events import EventLog
 from scheduler.changes.batch import store
 from scheduler.changes.revisions import revision_of
@@ -34,7 +34,7 @@ def maintenance_document(zone: str) -> dict[str, Any]:
     """
     return {
         "name": NAME,
-        "description": "Prunes history and snapshots by the retention settings, checks the data.",
+        "description": "Prunes history by the retention settings.",
         "owner": OWNER,
         "operations": {"maintenance": True},
         "when": {"cron_rule": "0 4 * * *", "timezone": zone},

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,7 +14,6 @@ from models.sql import database_now, in_many
 from models.store import pauses
 from models.stored import document_in
 from models.tables import small_apps
-from models.tenant.settings import read_only
 from models.trust import Trust
 
 # The columns of a SmallApp, in its order.
@@ -158,6 +158,15 @@ def hold(connection: sa.Connection, small_app_id: int) -> None:
     row = connection.execute(its.with_for_update(key_share=True)).one()
     if row.deleted_at is not None:
         raise NotFound(f'small app "{row.name}" was deleted')
+
+
+def read_only(value: Any) -> Any:
+    """Return a JSON value as immutable mappings and tuples."""
+    if isinstance(value, dict):
+        return MappingProxyType({key: read_only(item) for key, item in value.items()})
+    if isinstance(value, list):
+        return tuple(read_only(item) for item in value)
+    return value
 
 
 def deleted_ids(connection: sa.Connection) -> Sequence[int]:

@@ -17,13 +17,13 @@ from models.store.tenants.ceilings import Ceiling
 from models.store.tenants.closing import NAMING
 from models.store.tenants.storing import Applied
 from models.tables import actions
-from models.tenant.changes import changes_between
 from models.tenant.document import SmallAppModel, stored_small_app
 from models.tenant.people import People, plan_people, unknown_members
 from runtime.plug_ins import added
 from runtime.sections.limits import LimitSettings
 
 DEFAULT_LIMITS = LimitSettings()
+LONGEST_VALUE = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +109,44 @@ def _changes(before: Mapping[str, Any] | None, model: SmallAppModel) -> list[str
     fields = type(model).model_fields.items()
     named = {key for key, field in fields if field.default_factory is dict}
     return changes_between({"name": model.name} | dict(before), stored_small_app(model), named)
+
+
+def changes_between(
+    old: Mapping[str, Any], new: Mapping[str, Any], named: Collection[str] = ()
+) -> list[str]:
+    """Return one sentence for each difference of `new` from `old`; empty if they are equal.
+
+    What is beneath the keys `named` is reported by its name.
+    """
+    changes = []
+    for key in sorted(key for key in {*old, *new} if old.get(key) != new.get(key)):
+        before, after = old.get(key), new.get(key)
+        if key in named:
+            its, now = before or {}, after or {}
+            names = sorted(name for name in {*its, *now} if its.get(name) != now.get(name))
+            changes += [
+                f'{key.removesuffix("s")} "{name}" {_fate(its.get(name), now.get(name))}'
+                for name in names
+            ]
+        elif (shown := _in_short(after)) is None:
+            changes.append(f"{key} {_fate(before, after)}")
+        else:
+            was = _in_short(before)
+            changes.append(f"{key} {shown}" if was is None else f"{key} {shown}, was {was}")
+    return changes
+
+
+def _fate(before: object, after: object) -> str:
+    if before is None:
+        return "added"
+    return "removed" if after is None else "changed"
+
+
+def _in_short(value: object) -> str | None:
+    """Return a value as one short text; None for none, a long one, and one that has parts."""
+    shown = str(value).lower() if isinstance(value, bool) else str(value)
+    is_long = len(shown) > LONGEST_VALUE or "\n" in shown
+    return None if value is None or is_long or isinstance(value, dict | list) else shown
 
 
 def _apply_people(

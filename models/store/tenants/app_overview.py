@@ -19,7 +19,7 @@ from models.tables import (
     small_apps,
     users,
 )
-from models.tenant.settings import GIVEN_OWNER
+from models.tenant.document import GIVEN_OWNER
 from models.trust import Trust
 
 # How many actions are read for the one that is due next: calendars may leave nothing of the first.

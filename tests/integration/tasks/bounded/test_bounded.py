@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from data.failures import SourceFailed, Stopped
-from models.tenant.settings import read_only
+from models.store.tenants import read_only
 from runtime.clock import monotonic, wait_for
 from tasks.bounded import client
 from tasks.bounded.client import Call

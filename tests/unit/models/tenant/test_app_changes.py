@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from models.tenant.changes import changes_between
-from models.tenant.settings import read_only
+from models.store.tenants import read_only
+from models.store.tenants.app_apply import changes_between
 
 NAMED = {"domains", "templates", "settings"}
 OLD: dict[str, Any] = {
