@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -57,6 +58,15 @@ def _install(folder: Path, plug_ins: list[EntryPoint]) -> None:
     (installed / "entry_points.txt").write_text(f"[{GROUP}]\n{''.join(lines)}")
 
 
+def _form(installation: Installation, address: str) -> tuple[int, str]:
+    """Return the status and the text of the page that makes an action, as an admin sees it."""
+    link = urlsplit(installation.cli("token", "link", "--role", "admin")["url"]).path
+    with httpx.Client(base_url=address, headers={"Origin": address}) as browser:
+        browser.post(link)
+        shown = browser.get("/apps/default/new-action")
+        return shown.status_code, shown.text
+
+
 def test_what_is_due_runs_and_every_door_opens(
     installation: Installation, left_out: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -75,12 +85,14 @@ def test_what_is_due_runs_and_every_door_opens(
         answers = {path: asking.get(path).status_code for path in ("/readyz", "/api/actions")}
         figures = asking.get("/metrics").text
         shown = asking.get("/api/apps/default").json()
-        page = httpx.get(f"{address}/sign-in").status_code
+    page, form = _form(installation, address)
 
     assert ticked.returncode == 0, ticked.stderr
     assert ran["state"] == "success", ran
     assert answers == {"/readyz": 204, "/api/actions": 200}
     assert page == (404 if "dashboard" in left_out else 200)
+    has_mail = not {"dashboard", "data"} & {*left_out}
+    assert ("send_email" in form, "data-step" in form) == (has_mail, "dashboard" not in left_out)
     assert ("minutebook_deliveries" in figures, "data" in shown) == (("data" not in left_out),) * 2
     assert ("  import " in named, "  template " in named) == (
         "moving" not in left_out, "data" not in left_out
