@@ -21,8 +21,6 @@ from models.values.zones import parse_zone
 from runtime.plug_ins import added
 
 DEFAULT_APP = "default"
-# The owner of the actions that every small app gets by itself.
-GIVEN_OWNER = "minutebook"
 LONGEST = 100_000
 PEOPLE = {"users", "groups", "users_complete"}
 APP_NAME = re.compile("[a-z0-9][a-z0-9_-]{0,63}")

@@ -13,7 +13,7 @@ from models.action.rules import CronModel
 from models.errors import InvalidAction
 from models.problems import listed
 from models.store.actions.search import ActionFilter
-from models.tenant.document import GIVEN_OWNER
+from models.store.tenants import GIVEN_OWNER
 from moving import to_apscheduler, to_beat
 from moving.entries import CannotMove
 from moving.exported import KEEP, Exported, Format

@@ -14,7 +14,7 @@ from models.action.document import ParseContext
 from models.errors import InvalidAction
 from models.sql import read_clock
 from models.store import actions, schema, tenants
-from models.tenant.document import GIVEN_OWNER
+from models.store.tenants import GIVEN_OWNER
 from runtime.logs.events import EventLog
 from scheduler.changes.batch import store
 from scheduler.changes.revisions import revision_of

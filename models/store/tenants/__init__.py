@@ -16,6 +16,8 @@ from models.stored import document_in
 from models.tables import small_apps
 from models.trust import Trust
 
+# The owner of the actions that every small app gets by itself.
+GIVEN_OWNER = "minutebook"
 # The columns of a SmallApp, in its order.
 _COLUMNS = (small_apps.c.id, small_apps.c.name, small_apps.c.zone)
 _SHOWN = sa.select(*_COLUMNS)

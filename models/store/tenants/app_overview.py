@@ -9,6 +9,7 @@ from models.celery_task import HandOver
 from models.store.conditions import IS_RUNNING, NOT_DELETED
 from models.store.overview import coming
 from models.store.scope import Scope
+from models.store.tenants import GIVEN_OWNER
 from models.store.tenants.closing import closing_rows, next_open
 from models.stored import document_in
 from models.tables import (
@@ -19,7 +20,6 @@ from models.tables import (
     small_apps,
     users,
 )
-from models.tenant.document import GIVEN_OWNER
 from models.trust import Trust
 
 # How many actions are read for the one that is due next: calendars may leave nothing of the first.
