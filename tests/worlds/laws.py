@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -10,6 +10,7 @@ from runtime.database import reading
 from scheduler.explain import explain
 from tests.chaos.checker import violations
 from tests.chaos.history import History, is_of_application
+from tests.worlds.watch import instant_of
 from views.verdict import look
 from views.verdict.finding import OF_ACTIONS, Kind, Severity
 
@@ -145,9 +146,3 @@ def broken(world: "World") -> list[str]:
     history = History(facts)
     found = [f"{law.__name__}: {one}" for law in LAWS for one in law(world, history)]
     return found + violations(facts)
-
-
-def instant_of(value: Any) -> datetime:
-    """Return a stored instant."""
-    at = datetime.fromisoformat(value) if isinstance(value, str) else value
-    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from models.job import JOB
+from models.store.key_values import CLOCK_SET_BACK
 
 if TYPE_CHECKING:
     from tests.worlds.world import World
@@ -37,6 +38,17 @@ RESUMED = (
     " WHERE state IN ('pending', 'queued');"
 )
 DELETED = "INSERT INTO world_moves (what, action_uid) VALUES ('deleted', NEW.uid);"
+SET_RIGHT = "INSERT INTO world_moves (what) VALUES ('set right');"
+# What no instant of lies ahead of a clock that was just set right, and of which rows.
+AHEAD = (
+    ("action_cursor", "watermark", "1 = 1"),
+    ("action_cursor", "effective_from", "1 = 1"),
+    ("revisions", "coalesce(holds_from, effective_from)", "1 = 1"),
+    ("operations", "recorded_at", "state IN ('pending', 'queued')"),
+    ("operations", "occurrence_at", "state = 'missed'"),
+    ("missed_spans", "last_at", "1 = 1"),
+    ("findings", "began_at", "1 = 1"),
+)
 TABLE = (
     "CREATE TABLE world_moves (seq {serial}, is_held boolean,"
     + ", ".join(f" {name} text" for name in COLUMNS if name not in {"seq", "is_held"})
@@ -49,6 +61,14 @@ TRIGGERS = {
         "NEW.deleted_at IS NOT NULL AND OLD.deleted_at IS NULL",
         DELETED,
     ),
+    **{
+        f"{verb.lower()}_of_clock": (
+            f"{verb} ON installation",
+            f"NEW.key = '{CLOCK_SET_BACK}'",
+            SET_RIGHT,
+        )
+        for verb in ("INSERT", "UPDATE")
+    },
     "pause_moves": ("UPDATE OF ended_at ON pauses", "NEW.ended_at IS NOT NULL", RESUMED),
 }
 
@@ -72,6 +92,12 @@ def follow_moves(connection: sa.Connection) -> None:
             f"CREATE TRIGGER {name} AFTER {when} FOR EACH ROW WHEN ({only})"
             f" EXECUTE FUNCTION {name}()"
         )
+
+
+def instant_of(value: Any) -> datetime:
+    """Return a stored instant."""
+    at = datetime.fromisoformat(value) if isinstance(value, str) else value
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +159,12 @@ class Watch:
         for values in self._database.rows(f"{query} ORDER BY seq"):
             row = dict(zip(COLUMNS, values, strict=True))
             self._seen = row["seq"]
-            judges = {"moved": self._moved, "deleted": self._deleted, "resumed": self._resumed}
+            judges = {
+                "moved": self._moved,
+                "deleted": self._deleted,
+                "resumed": self._resumed,
+                "set right": self._set_right,
+            }
             for problem in judges[row["what"]](row):
                 self.broken.append(f"{problem} (by {self.world.loom.last})")
 
@@ -145,6 +176,14 @@ class Watch:
         )
         if left:
             yield f"a deletion leaves nothing: action {uid} was deleted, and {left[0][0]} waits"
+
+    def _set_right(self, _row: dict[str, Any]) -> Iterator[str]:
+        # The step that set it right ends with its commit, and no time passes in it.
+        now = self.world.now() + timedelta(seconds=1)
+        for table, column, which in AHEAD:
+            ((last,),) = self._database.rows(f"SELECT max({column}) FROM {table} WHERE {which}")
+            if last and instant_of(last) > now:
+                yield f"nothing lies ahead of a clock set right: {table}.{column} is {last}"
 
     def _resumed(self, row: dict[str, Any]) -> Iterator[str]:
         self.held.add(row["id"])

@@ -22,13 +22,13 @@ from tests.chaos.faults import Fault
 from tests.factories import set_back
 from tests.servers import PostgreSQL
 from tests.worlds.crew import Crew
-from tests.worlds.laws import broken, instant_of
+from tests.worlds.laws import broken
 from tests.worlds.loom import Actor, Loom
 from tests.worlds.outside import Outside
 from tests.worlds.people import People, document_of
 from tests.worlds.plan import Plan
 from tests.worlds.stage import Database, Faults, Post, Waits, machine
-from tests.worlds.watch import Watch
+from tests.worlds.watch import Watch, instant_of
 
 BEGAN = datetime(2027, 3, 1, 8, tzinfo=UTC)
 # How long a world may take to become calm, by its own clock.
