@@ -15,11 +15,11 @@ import duckdb
 from data.beneath import opened_beneath
 from data.failures import CUT_OFF, SourceFailed, first_line
 from data.importing.bad_rows import BadRows
-from data.importing.columnar import Engine, memory_text, opened
-from data.importing.columns import check_key, declare, settle
+from data.importing.columnar import Engine, memory_text, opened, quoted
+from data.importing.columns import check_key, declare, typed
 from data.importing.figures import figures_of
 from data.importing.merge import joined, latest
-from data.importing.prepare import Ends, prepare
+from data.importing.plain import Plain, unpacked
 from data.importing.read_csv import load_csv
 from data.importing.read_json import load_json
 from data.importing.read_parquet import NO_COLUMN, load_parquet
@@ -98,14 +98,12 @@ def import_data(
     `last`. Raises SourceFailed if no row, or too small a share of them, can be read; and Stopped.
     """
     folder = target.parent
-    prepared = folder / "source"
-    is_text = data.format != "parquet"
-    ends = prepare(stream, prepared, data.shown, settings, data.watch, is_text=is_text)
-    if data.ended_before and ends.is_open and data.format in OF_LINES:
+    file = unpacked(stream, folder / "source", data.shown, settings, data.watch)
+    if data.ended_before and file.is_open and data.format in OF_LINES:
         raise SourceFailed(f"{data.shown} {ENDED_BEFORE}")
     try:
         with opened(folder, settings, data.watch) as engine:
-            table = _read(engine, prepared, data, ends)
+            table = _read(engine, file, data)
             _check(table, data, settings)
             sql = _selected(table, data, last)
             engine.run(
@@ -114,7 +112,7 @@ def import_data(
             )
             figures = figures_of(engine, target)
             if data.format in OF_LINES:
-                figures["ended"] = not ends.is_open
+                figures["ended"] = not file.is_open
     except duckdb.OutOfMemoryException as error:
         raise SourceFailed(f"{data.shown} needs {memory_text(error, settings)}") from None
     except duckdb.Error as error:
@@ -123,12 +121,12 @@ def import_data(
         return Imported(file_digest(made, "sha256").hexdigest(), figures, table.bad_rows)
 
 
-def _read(engine: Engine, file: Path, data: Data, ends: Ends) -> Table:
+def _read(engine: Engine, file: Plain, data: Data) -> Table:
     if data.format == "parquet":
-        return load_parquet(engine, file, data.shown)
+        return load_parquet(engine, file.path, data.shown)
     if data.format == "csv":
-        return load_csv(engine, file, data.shown, ends)
-    return load_json(engine, file, data.shown, data.format, ends)
+        return load_csv(engine, file, data.shown)
+    return load_json(engine, file, data.shown, data.format)
 
 
 def _check(table: Table, data: Data, settings: FetchSettings) -> None:
@@ -142,32 +140,21 @@ def _check(table: Table, data: Data, settings: FetchSettings) -> None:
     table.bad_rows.check(good, settings.max_bad_rows, data.shown)
 
 
-def _last(engine: Engine, file: Path) -> Table:
-    return load_parquet(engine, file, "the last snapshot", "old")
-
-
 def _selected(table: Table, data: Data, last: Path | None) -> str:
     """Return SQL for the snapshot's rows."""
-    if not data.rules.key:
-        columns = settle(table, data.rules.columns)
-        wanted = ", ".join(column.wanted for column in columns) or f"NULL::INTEGER AS {NO_COLUMN}"
-        return f"SELECT {wanted} FROM {table.good}"
-    old = _last(table.engine, last) if last else _nothing(table)
-    both = joined(table, old)
-    known = {name: kind for name, kind in data.rules.columns.items() if name in both.columns}
-    before = both.bad_rows.count
-    declare(both, known, "the last snapshot")
-    if both.bad_rows.count > before:
-        raise SourceFailed(
-            f"{data.shown}: rows of the last snapshot do not match the declared columns; "
-            'refresh once with "mode": "full"',
-            permanent=True,
-        )
-    return latest(both, settle(both, known), data.rules.key)
-
-
-def _nothing(table: Table) -> Table:
-    """Return a table with the columns of `table` and no rows."""
-    table.engine.run(f"CREATE TABLE old AS SELECT * FROM {table.name} LIMIT 0")
-    table.engine.run("CREATE TABLE old_bad (row BIGINT)")
-    return Table(table.engine, "old", table.columns, table.types, table.is_typed, table.numbers)
+    if data.rules.key and last is not None:
+        old = load_parquet(table.engine, last, "the last snapshot", "old")
+        table = joined(table, old)
+        before = table.bad_rows.count
+        declare(table, data.rules.columns, "the last snapshot")
+        if table.bad_rows.count > before:
+            raise SourceFailed(
+                f"{data.shown}: rows of the last snapshot do not match the declared columns; "
+                'refresh once with "mode": "full"',
+                permanent=True,
+            )
+    columns = typed(table, data.rules.columns)
+    if data.rules.key:
+        return latest(table, columns, data.rules.key)
+    wanted = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in columns.items())
+    return f"SELECT {wanted or f'NULL::INTEGER AS {NO_COLUMN}'} FROM {table.good}"

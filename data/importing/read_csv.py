@@ -1,127 +1,73 @@
 """CSV to a table of text by DuckDB, which leaves out rows that do not fit the header."""
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from itertools import chain
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import IncrementalNewlineDecoder
 
 import duckdb
 
 from data.failures import CUT_OFF, SourceFailed, first_line
-from data.importing.bad_rows import BadRow, short
+from data.importing.bad_rows import MOST_SAMPLES, BadRow, short
 from data.importing.columnar import Engine, literal
-from data.importing.prepare import Ends
-from data.importing.tables import Table, cells, checked_names, made
+from data.importing.plain import CHUNK, Plain, plain
+from data.importing.tables import MARK, Table, cell, checked_names
 
 LONGEST_LINE = 2 << 20
-# DuckDB keeps the whole line for each surplus cell, in memory outside its limit.
-MOST_KEPT = 64 << 20
+# Of the line below a single cell; a title stands above more.
+MOST_SURPLUS = 2
 csv.field_size_limit(LONGEST_LINE)
-# Stands after the file's last line while its records are looked through.
-AFTER = "\0"
 # Separators of spreadsheets: if one parts the columns, the whole first line is read as one name.
 OTHER_SIGNS = {";": "semicolons", "\t": "tabs"}
+NOT_UTF8 = "is not UTF-8; save the file as UTF-8"
+_ENCODING = "INVALID ENCODING"
+_REJECTED = (
+    "SELECT line, min(error_type::VARCHAR) AS error, any_value(csv_line) AS text, "
+    "any_value(line_byte_position) AS place FROM reject_errors GROUP BY line"
+)
 
 
-def load_csv(engine: Engine, file: Path, shown: str, ends: Ends, name: str = "raw") -> Table:
+def load_csv(engine: Engine, file: Plain, shown: str) -> Table:
     """Return the rows of `file`; empty cells are empty texts. Raises SourceFailed."""
-    columns = _header(file, shown, ends)
-    if ends.are_mixed:
-        _with_one_end(file, shown)
-    places = cells(len(columns))
-    wanted = ", ".join(f"coalesce({place}, '') AS {place}" for place in places)
+    with _explained(shown):
+        names = _header(file, shown)
+        file = _with_one_end(file)
+    types = ", ".join(f"{literal(MARK + name)}: 'VARCHAR'" for name in names)
+    wanted = ", ".join(f"coalesce({cell(name)}, '') AS {cell(name)}" for name in names)
     # A blank line is not a row, but DuckDB reads it as one if there is only one column.
-    blank = f" WHERE {places[0]} IS NOT NULL" if len(places) == 1 else ""
-    types = ", ".join(f"{literal(place)}: 'VARCHAR'" for place in places)
-
-    def read(of_others: str) -> None:
+    blank = f" WHERE {cell(names[0])} IS NOT NULL" if len(names) == 1 else ""
+    with _explained(shown):
         engine.run(
-            f"CREATE OR REPLACE TABLE {name} AS SELECT {wanted} FROM read_csv(?, "
-            f"columns = {{{types}}}, auto_detect = false, header = true, delim = ',', "
-            "quote = '\"', escape = '\"', allow_quoted_nulls = false, "
-            f"max_line_size = {LONGEST_LINE}, buffer_size = {4 * LONGEST_LINE}, "
-            f"{of_others}){blank}",
-            [str(file)],
+            f"CREATE TABLE raw AS SELECT {wanted} FROM read_csv(?, columns = {{{types}}}, "
+            "auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', "
+            f"allow_quoted_nulls = false, max_line_size = {LONGEST_LINE}, "
+            f"buffer_size = {4 * LONGEST_LINE}, store_rejects = true, rejects_limit = 0){blank}",
+            [str(file.path)],
         )
-
-    try:
-        read("ignore_errors = true")
-        is_whole = _took_every_line(engine, name, ends)
-        if not is_whole:
-            _check_records(file, len(columns), shown, ends)
-            read("store_rejects = true, rejects_limit = 0")
-    except duckdb.OutOfMemoryException:
-        raise
-    except duckdb.Error as error:
-        raise SourceFailed(f"{shown}: not CSV: {first_line(error)}", permanent=True) from None
-    table = made(Table(engine, name, columns, ("VARCHAR",) * len(columns)))
-    table.lines = lambda rows: _lines_of(file, len(columns), rows)
-    if not is_whole:
-        _take_rejects(table, file)
+    table = Table(engine, "raw", dict.fromkeys(names, "VARCHAR"))
+    table.places = lambda: _places(table, file)
+    _take_rejects(table, file, shown)
     return table
 
 
-def _took_every_line(engine: Engine, name: str, ends: Ends) -> bool:
-    """Return whether each line after the first became a row, as in most files."""
-    (rows,) = engine.one(f"SELECT count(*) FROM {name}")
-    return bool(rows + 1 == ends.crlf + ends.lf + ends.cr + ends.is_open)
+@contextmanager
+def _explained(shown: str) -> Iterator[None]:
+    """Raise SourceFailed for a file that neither DuckDB nor Python reads as CSV."""
+    try:
+        yield
+    except UnicodeDecodeError:
+        raise SourceFailed(f"{shown} {NOT_UTF8}", permanent=True) from None
+    except duckdb.OutOfMemoryException:
+        raise
+    except (csv.Error, duckdb.Error) as error:
+        raise SourceFailed(f"{shown}: not CSV: {first_line(error)}", permanent=True) from None
 
 
-def _check_records(file: Path, width: int, shown: str, ends: Ends) -> None:
-    """Raise SourceFailed for a cut record, and if reports of surplus cells need too much memory."""
-    kept, last, final = 0, None, None
-    for record in _records(file):
-        last, final = final, record
-        extra = len(record.cells) - width
-        if extra > 0:
-            kept += extra * (sum(map(len, record.cells)) + len(record.cells))
-        if kept > MOST_KEPT:
-            found = f"{len(record.cells):,} cells, but the first line names {width:,} columns"
-            text = f"{shown}, line {record.ends} {short(record.cells)}: {found}"
-            raise SourceFailed(text, permanent=True)
-    if final is not None and final.cells != [AFTER]:
-        raise _cut(shown, final, "its quote is not closed")
-    if ends.is_open and last is not None and len(last.cells) < width:
-        raise _cut(shown, last, f"{len(last.cells)} cells, not {width}, and no line end")
-
-
-def _cut(shown: str, record: "_Record", what: str) -> SourceFailed:
-    cells = [cell.removesuffix(AFTER) for cell in record.cells]
-    where = f"{shown}, line {record.begins} {short(cells)}"
-    return SourceFailed(f"{where}: {what}; {CUT_OFF}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Record:
-    """A record, and the lines of the file on which it begins and ends."""
-
-    begins: int
-    ends: int
-    cells: list[str]
-
-
-def _records(file: Path) -> Iterator[_Record]:
-    """Yield each record, and at last one of `AFTER`, which an open quote takes in; skip invalid."""
-    with file.open(encoding="utf-8", newline="") as stream:
-        reader = csv.reader(chain(stream, [AFTER]))
-        while True:
-            begins = reader.line_num + 1
-            with suppress(csv.Error):
-                found = next(reader, None)
-                if found is None:
-                    return
-                yield _Record(begins, reader.line_num, found)
-
-
-def _header(file: Path, shown: str, ends: Ends) -> tuple[str, ...]:
-    with file.open(encoding="utf-8", newline="") as stream:
-        try:
-            header = next(csv.reader(stream, strict=True), [])
-        except csv.Error as error:
-            raise SourceFailed(f"{shown}, line 1: {error}", permanent=True) from None
-        is_last = not stream.read(1)
+def _header(file: Plain, shown: str) -> tuple[str, ...]:
+    with file.text() as stream:
+        reader = csv.reader(stream)
+        header, second = next(reader, []), next(reader, None)
+    width = len(second or ())
     names = [name.strip() for name in header]
     if not names:
         raise SourceFailed(f"{shown} is empty; its first line must name the columns")
@@ -129,94 +75,74 @@ def _header(file: Path, shown: str, ends: Ends) -> tuple[str, ...]:
     def fault(what: str) -> SourceFailed:
         return SourceFailed(f"{shown}, line 1 {short(header)}: {what}", permanent=True)
 
-    for sign, name in OTHER_SIGNS.items():
+    for sign, sign_name in OTHER_SIGNS.items():
         if len(names) == 1 and sign in names[0]:
-            raise fault(f"is one column; separate columns by commas, not by {name}")
+            raise fault(f"is one column; separate columns by commas, not by {sign_name}")
+    # DuckDB keeps the whole line for each surplus cell, in memory outside its limit.
+    if len(names) == 1 and width > MOST_SURPLUS:
+        raise fault(f"is one cell, but the next line has {width}; begin with the columns")
     found = checked_names(names, fault)
-    if is_last and ends.is_open:
-        raise _cut(shown, _Record(1, 1, header), "no line end")
+    if second is None and file.is_open:
+        raise SourceFailed(f"{shown}, line 1 {short(header)}: no line end; {CUT_OFF}")
     return found
 
 
-def _with_one_end(file: Path, shown: str) -> None:
-    """Rewrite `file` with one kind of line end, because DuckDB accepts only one."""
-    copy = file.with_name(f"{file.name}.ends")
-    with (
-        file.open(encoding="utf-8", newline="") as old,
-        copy.open("w", encoding="utf-8", newline="") as new,
-    ):
-        reader = csv.reader(old, strict=True)
-        try:
-            csv.writer(new, lineterminator="\n").writerows(reader)
-        except csv.Error as error:
-            text = f"{shown}, line {reader.line_num}: {error}"
-            raise SourceFailed(text, permanent=True) from None
-    copy.replace(file)
+def _with_one_end(file: Plain) -> Plain:
+    """Return `file`, or a copy with one kind of line end, because DuckDB accepts only one."""
+    ends = IncrementalNewlineDecoder(None, translate=False)
+    with file.path.open(encoding="latin-1", newline="") as stream:
+        while chunk := stream.read(CHUNK):
+            ends.decode(chunk)
+    if not isinstance(ends.newlines, tuple):
+        return file
+    copy = file.path.with_name("one_end")
+    with file.text() as old, copy.open("w", encoding="utf-8", newline="") as new:
+        csv.writer(new, lineterminator="\n").writerows(csv.reader(old, strict=True))
+        if file.is_open:
+            new.truncate(new.tell() - 1)
+    return plain(copy)
 
 
-def _take_rejects(table: Table, file: Path) -> None:
-    """Record the rows that DuckDB left out; one open quote may span many lines."""
-    (count,) = table.engine.one(
-        "SELECT coalesce(sum(1 + length(rtrim(line, chr(10))) "
-        "- length(replace(rtrim(line, chr(10)), chr(10), ''))), 0)::BIGINT FROM "
-        "(SELECT line_byte_position, ltrim(any_value(csv_line), chr(10)) AS line "
-        "FROM reject_errors GROUP BY line_byte_position)"
-    )
-    if not count:
-        return
-    first = table.engine.run(
-        "SELECT line_byte_position, min(error_type), any_value(csv_line) FROM reject_errors "
-        "GROUP BY line_byte_position ORDER BY line_byte_position LIMIT 10"
-    )
-    lines = _lines_at(file, [position for position, _kind, _line in first])
-    width = len(table.columns)
-    samples = [
-        _bad_row(line, str(kind), str(text).strip("\r\n"), width)
-        for line, (_position, kind, text) in zip(lines, first, strict=True)
+def _take_rejects(table: Table, file: Plain, shown: str) -> None:
+    """Record the rows that DuckDB left out. Raises SourceFailed if the last one is cut."""
+    first = [
+        (_bad_row(line, error, text, len(table.types)), error)
+        for line, error, text, _place in table.engine.run(
+            f"{_REJECTED} ORDER BY error <> '{_ENCODING}', line LIMIT {MOST_SAMPLES}"
+        )
     ]
-    table.bad_rows.add(count, samples)
+    if not first:
+        return
+    row, error = first[0]
+    if error == _ENCODING:
+        raise SourceFailed(f"{shown}, line {row.line} {NOT_UTF8}", permanent=True)
+    # An open quote may span many lines.
+    (count,) = table.engine.one(
+        f"SELECT sum(len(string_split(trim(text, chr(10)), chr(10))))::BIGINT FROM ({_REJECTED})"
+    )
+    table.bad_rows.add(count, [row for row, _error in first])
+    ((line, error, text, place),) = table.engine.run(f"{_REJECTED} ORDER BY line DESC LIMIT 1")
+    if place + len(text.encode()) > file.size and error != "TOO MANY COLUMNS":
+        last = _bad_row(line, error, text, len(table.types))
+        what = f"{last.value}: {last.why}, and no line end"
+        raise SourceFailed(f"{shown}, line {line} {what}; {CUT_OFF}")
 
 
-def _bad_row(line: int, kind: str, text: str, width: int) -> BadRow:
-    if kind in ("MISSING COLUMNS", "TOO MANY COLUMNS"):
-        found = next(csv.reader([text]), [])
+def _bad_row(line: int, error: str, text: str, width: int) -> BadRow:
+    if error in ("MISSING COLUMNS", "TOO MANY COLUMNS"):
+        found = next(csv.reader([text.strip("\r\n")]), [])
         return BadRow(line, None, short(found), f"{len(found)} cells, not {width}")
-    if kind == "UNQUOTED VALUE":
-        return BadRow(line, None, short(text), "a quote is not at the start or end of a cell")
-    return BadRow(line, None, short(text), kind.lower())
+    why = error.lower()
+    if error == "UNQUOTED VALUE":
+        is_open = text.count('"') % 2
+        why = "its quote is not closed" if is_open else "a quote is in the middle of a cell"
+    return BadRow(line, None, short(text), why)
 
 
-def _lines_at(file: Path, positions: Sequence[int]) -> list[int]:
-    """Return the line number at each byte position; positions must ascend."""
-    found, line, at = [], 1, 0
-    with file.open("rb") as stream:
-        for position in positions:
-            while at < position:
-                piece = stream.read(min(1 << 20, position - at))
-                if not piece:
-                    break
-                line += piece.count(b"\n")
-                at += len(piece)
-            found.append(line)
-    return found
-
-
-def _lines_of(file: Path, width: int, rows: Sequence[int]) -> Mapping[int, tuple[int, str]]:
-    """Return the first line of each row, by its index among the rows of the right width."""
-    wanted = set(rows)
-    found = dict.fromkeys(rows, (0, ""))
-    for row, line in enumerate(_fitting(file, width)):
-        if row in wanted:
-            found[row] = (line, "")
-    return found
-
-
-def _fitting(file: Path, width: int) -> Iterator[int]:
-    with file.open(encoding="utf-8", newline="") as stream:
-        reader = csv.reader(stream)
-        next(reader, None)
-        before = reader.line_num
-        for found in reader:
-            begun, before = before + 1, reader.line_num
-            if len(found) == width:
-                yield begun
+def _places(table: Table, file: Plain) -> Iterator[tuple[int, str]]:
+    """Yield the line of each row; like DuckDB, count one with line breaks in its cells as one."""
+    rejected = {line for (line,) in table.engine.run("SELECT DISTINCT line FROM reject_errors")}
+    with file.text(errors="replace") as stream:
+        for line, cells in enumerate(csv.reader(stream), 1):
+            if line > 1 and cells and line not in rejected:
+                yield line, ""

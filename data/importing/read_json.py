@@ -1,198 +1,98 @@
 """JSON (a list of objects) and JSON Lines to a table of text by DuckDB."""
 
 import json
-import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import BinaryIO
+from collections.abc import Iterator
+from itertools import islice
 
 import duckdb
 
 from data.failures import CUT_OFF, SourceFailed, first_line
 from data.importing.bad_rows import short
-from data.importing.columnar import Engine, literal
-from data.importing.prepare import CHUNK, Ends
-from data.importing.tables import Table, cells, checked_names, made
+from data.importing.columnar import Engine
+from data.importing.plain import Plain
+from data.importing.tables import MARK, Table, checked_names
 
 LARGEST_OBJECT = 16 << 20
-# Python reports an error's line and column; for larger files DuckDB's byte position must do.
-LARGEST_EXPLAINED = 64 << 20
-WHITE = b" \t\r\n"
+# How far from its end a list's `]` is looked for.
+TAIL = 1 << 16
+WHITE = " \t\r\n"
 _FORMATS = {"json": "array", "jsonl": "newline_delimited"}
-_OBJECTS = "raw_objects"
-_NO_NUMBER = r"(?i)[:,]\s*-?(nan|inf)"
-_NUMBERS = "('BIGINT', 'UBIGINT', 'HUGEINT', 'UHUGEINT', 'DOUBLE')"
+_NUMBERS = "('BIGINT', 'UBIGINT', 'HUGEINT', 'UHUGEINT', 'DOUBLE', 'NULL')"
 
 
-def load_json(engine: Engine, file: Path, shown: str, format_name: str, ends: Ends) -> Table:
+def load_json(engine: Engine, file: Plain, shown: str, format_name: str) -> Table:
     """Return the rows of `file`, with a column for each key of any row. Raises SourceFailed."""
-    _check_start(file, shown, format_name)
-    if format_name == "jsonl" and ends.is_open:
-        _end_last_line(engine, file, f"{shown}, line {ends.crlf + ends.lf + 1}")
+    is_list = format_name == "json"
+    is_closed = not is_list or file.tail(TAIL).rstrip().endswith(b"]")
     try:
         engine.run(
-            f"CREATE TABLE {_OBJECTS} AS SELECT json FROM read_json_objects(?, "
+            "CREATE TABLE objects AS SELECT json FROM read_json_objects(?, "
             f"format = '{_FORMATS[format_name]}', maximum_object_size = {LARGEST_OBJECT}, "
-            f"ignore_errors = {'true' if format_name == 'jsonl' else 'false'})",
-            [str(file)],
+            f"ignore_errors = {not is_list})",
+            [str(file.path)],
         )
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error as error:
-        raise _explained(file, shown, error) from None
-    if format_name == "json" and not _is_closed(file):
+        what = first_line(error).replace(str(file.path), shown)
+        text = f"{shown}: not a JSON list of objects, [{{…}}, …]: {what}"
+        raise SourceFailed(text, permanent=is_closed) from None
+    if not is_closed:
+        # DuckDB reads one that ends with a comma.
         raise SourceFailed(f"{shown}: the list does not end with ]; {CUT_OFF}")
-    table = _with_columns(engine, "raw", _keys(engine, _OBJECTS, shown))
-    if format_name == "jsonl":
-        table.lines = lambda rows: _lines_of(file, rows)
-    else:
+    table = _with_columns(engine, shown)
+    if is_list:
         table.bad_rows.unit = "row"
-    _leave_out_strange(table)
-    engine.run(f"DROP TABLE {_OBJECTS}")
+    else:
+        table.places = lambda: _places(file)
+    _leave_out_strange(table, file, shown)
+    engine.run("DROP TABLE objects")
     return table
 
 
-def _check_start(file: Path, shown: str, format_name: str) -> None:
-    if format_name == "jsonl":
-        return
-    with file.open("rb") as stream:
-        first = _first_sign(stream)
-    if not first:
-        raise SourceFailed(f"{shown} is empty; write a list of objects: [{{…}}, …]", permanent=True)
-    if first == b"{":
-        raise SourceFailed(f"{shown} is one object; write a list: [{{…}}, …]", permanent=True)
-
-
-def _end_last_line(engine: Engine, file: Path, where: str) -> None:
-    """End the last line: DuckDB ignores an unended one of digits only.
-
-    Raises SourceFailed if it is no JSON: it may be cut, which no other line can be.
-    """
-    with file.open("rb+") as stream:
-        last = _last_line(stream)
-        if last.strip() and not engine.one("SELECT json_valid(?)", [last.decode()])[0]:
-            text = f"{where} {short(last.decode())}: not JSON, and no line end"
-            raise SourceFailed(f"{text}; {CUT_OFF}")
-        stream.seek(0, os.SEEK_END)
-        stream.write(b"\n")
-
-
-def _last_line(stream: BinaryIO) -> bytes:
-    """Return the bytes after the last newline, or the last that an object may have."""
-    at, tail = stream.seek(0, os.SEEK_END), b""
-    while at and b"\n" not in tail and len(tail) < LARGEST_OBJECT:
-        size = min(CHUNK, at)
-        at = stream.seek(at - size)
-        tail = stream.read(size) + tail
-    return tail.rpartition(b"\n")[2]
-
-
-def _is_closed(file: Path) -> bool:
-    """Return whether a list ends with `]`; DuckDB reads one that ends with a comma."""
-    with file.open("rb") as stream:
-        at = stream.seek(0, os.SEEK_END)
-        while at:
-            size = min(CHUNK, at)
-            at = stream.seek(at - size)
-            rest = stream.read(size).rstrip(WHITE)
-            if rest:
-                return rest.endswith(b"]")
-    return False
-
-
-def _first_sign(stream: BinaryIO) -> bytes:
-    while chunk := stream.read(CHUNK):
-        rest = chunk.lstrip(WHITE)
-        if rest:
-            return rest[:1]
-    return b""
-
-
-def _explained(file: Path, shown: str, error: duckdb.Error) -> SourceFailed:
-    """Return the error of a list, with line and column if they can be found."""
-    where, what = shown, f"not JSON: {first_line(error)}"
-    if file.stat().st_size <= LARGEST_EXPLAINED:
-        try:
-            json.loads(file.read_bytes())
-        except json.JSONDecodeError as fault:
-            where = f"{shown}, line {fault.lineno}, column {fault.colno}"
-            what = f"not JSON: {fault.msg}"
-        except (ValueError, RecursionError) as fault:
-            what = f"not JSON: {fault}"
-    return SourceFailed(f"{where}: {what.replace(str(file), shown)}", permanent=_is_closed(file))
-
-
-def _keys(engine: Engine, objects: str, shown: str) -> tuple[str, ...]:
-    rows = engine.run(
-        "SELECT key FROM (SELECT rowid AS row, unnest(json_keys(json)) AS key, "
-        "generate_subscripts(json_keys(json), 1) AS place "
-        f"FROM {objects} WHERE json_type(json) = 'OBJECT') "
-        "GROUP BY key ORDER BY min(row * 100000 + place)"
-    )
-    return checked_names(
-        (key for (key,) in rows), lambda what: SourceFailed(f"{shown} {what}", permanent=True)
-    )
-
-
-def _with_columns(engine: Engine, name: str, keys: Sequence[str]) -> Table:
-    """Make the table `name` of the objects' values: texts unquoted, all else as JSON."""
-    pointers = ", ".join(literal("/" + key.replace("~", "~0").replace("/", "~1")) for key in keys)
-    # A table needs a column, even if no object has a key.
-    wanted = "NULL::VARCHAR AS c0"
-    if keys:
-        wanted = ", ".join(
-            f"found[{number}] ->> '$' AS {place}"
-            for number, place in enumerate(cells(len(keys)), 1)
+def _with_columns(engine: Engine, shown: str) -> Table:
+    """Make the table of the objects' values: texts unquoted, all else as JSON."""
+    keys = dict(
+        engine.run(
+            f"SELECT key, bool_and(type IN {_NUMBERS}) FROM (SELECT rowid AS row, "
+            "unnest(json_keys(json)) AS key, unnest(json_type(json, '$.*')) AS type, "
+            "generate_subscripts(json_keys(json), 1) AS place FROM objects) "
+            "GROUP BY key ORDER BY min(row * 100000 + place)"
         )
-    engine.run(
-        f"CREATE TABLE {name}_values AS "
-        f"SELECT json_extract(json, [{pointers}]::VARCHAR[]) AS found FROM {name}_objects"
     )
-    engine.run(f"CREATE TABLE {name} AS SELECT {wanted} FROM {name}_values")
-    numbers = _numbers(engine, name, len(keys))
-    engine.run(f"DROP TABLE {name}_values")
-    types = ("VARCHAR",) * len(keys)
-    return made(Table(engine, name, tuple(keys), types, numbers=numbers))
+    checked_names(keys, lambda what: SourceFailed(f"{shown} {what}", permanent=True))
+    if keys:
+        values = "unnest(json_transform(json, ?))"
+        engine.run(
+            f"CREATE TABLE raw AS SELECT COLUMNS('(?s)(.*)') AS '{MARK}\\1' "
+            f"FROM (SELECT {values} FROM objects)",
+            [json.dumps(dict.fromkeys(keys, "VARCHAR"))],
+        )
+    else:
+        # A table needs a column.
+        engine.run("CREATE TABLE raw AS SELECT NULL AS none FROM objects")
+    numbers = frozenset(key for key, are_numbers in keys.items() if are_numbers)
+    return Table(engine, "raw", dict.fromkeys(keys, "VARCHAR"), numbers=numbers)
 
 
-def _numbers(engine: Engine, name: str, width: int) -> frozenset[int]:
-    """Return the columns whose every value is a JSON number."""
-    if not width:
-        return frozenset()
-    kinds = [f"json_type(found[{number}])" for number in range(1, width + 1)]
-    tests = ", ".join(f"bool_and({kind} IN {_NUMBERS}) FILTER ({kind} <> 'NULL')" for kind in kinds)
-    answers = engine.one(f"SELECT {tests} FROM {name}_values")
-    return frozenset(number for number, answer in enumerate(answers) if answer)
-
-
-def _leave_out_strange(table: Table) -> None:
-    """Leave out rows that are not objects, or have numbers that DuckDB accepts but JSON forbids."""
-    objects, name = f"{table.name}_objects", table.name
-    strange = f"rowid IN (SELECT rowid FROM {objects} WHERE"
-    shown = f"(SELECT left(o.json::VARCHAR, 100) FROM {objects} o WHERE o.rowid = {name}.rowid)"
-    table.leave_out(f"{strange} json IS NULL)", None, None, "is not JSON")
-    table.leave_out(
-        f"{strange} json_type(json) <> 'OBJECT')", None, shown, "write an object in { }"
+def _leave_out_strange(table: Table, file: Plain, shown: str) -> None:
+    """Leave out rows that are no objects. Raises SourceFailed if the last is cut."""
+    rows = "rowid IN (SELECT rowid FROM objects WHERE"
+    count, is_last_broken = table.engine.one(
+        "SELECT count(*), max_by(json IS NULL, rowid) FROM objects"
     )
-    table.leave_out(
-        f"{strange} regexp_matches(json::VARCHAR, '{_NO_NUMBER}') AND "
-        "len(list_filter(json_extract(json, '$.*'), lambda one: json_type(one) = 'DOUBLE' "
-        "AND regexp_full_match(one::VARCHAR, '(?i)-?(nan|inf|infinity)'))) > 0)",
-        None,
-        shown,
-        "JSON has no NaN and no infinity",
-    )
+    if file.is_open and is_last_broken:
+        line, text = next(islice(table.places(), count - 1, None))
+        what = f"line {line} {short(text)}: not JSON, and no line end"
+        raise SourceFailed(f"{shown}, {what}; {CUT_OFF}")
+    table.leave_out(f"{rows} json IS NULL)", None, None, "is not JSON")
+    value = "(SELECT left(json::VARCHAR, 100) FROM objects o WHERE o.rowid = raw.rowid)"
+    table.leave_out(f"{rows} json_type(json) <> 'OBJECT')", None, value, "write an object in { }")
 
 
-def _lines_of(file: Path, rows: Sequence[int]) -> Mapping[int, tuple[int, str]]:
-    """Return the line number and text of each row, by its index among the non-blank lines."""
-    wanted, row = set(rows), -1
-    found = dict.fromkeys(rows, (0, ""))
-    with file.open(encoding="utf-8") as stream:
+def _places(file: Plain) -> Iterator[tuple[int, str]]:
+    """Yield the line number and text of each row; blank lines are none."""
+    with file.text(errors="replace") as stream:
         for number, line in enumerate(stream, 1):
-            if not line.strip():
-                continue
-            row += 1
-            if row in wanted:
-                found[row] = (number, line.strip())
-    return found
+            if text := line.strip(WHITE):
+                yield number, text

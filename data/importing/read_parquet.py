@@ -7,8 +7,8 @@ from typing import Any
 import duckdb
 
 from data.failures import SourceFailed, first_line
-from data.importing.columnar import Engine, memory_text, opened, quoted
-from data.importing.tables import Table, cells, checked_names, made
+from data.importing.columnar import Engine, memory_text, opened
+from data.importing.tables import MARK, Table, checked_names
 from data.settings import FetchSettings
 
 # The only column of a snapshot whose rows have none.
@@ -20,24 +20,19 @@ FETCHED_AT_ONCE = 100
 def load_parquet(engine: Engine, file: Path, shown: str, name: str = "raw") -> Table:
     """Return the rows of `file`. Raises SourceFailed."""
     try:
-        described = engine.run("DESCRIBE SELECT * FROM read_parquet(?)", [str(file)])
-        names = [row[0] for row in described]
-        wanted = ", ".join(
-            f"{quoted(column)} AS {place}"
-            for column, place in zip(names, cells(len(names)), strict=True)
-        )
-        engine.run(f"CREATE TABLE {name} AS SELECT {wanted} FROM read_parquet(?)", [str(file)])
+        marked = f"COLUMNS('(?s)(.*)') AS '{MARK}\\1'"
+        engine.run(f"CREATE TABLE {name} AS SELECT {marked} FROM read_parquet(?)", [str(file)])
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error as error:
         text = first_line(error).replace(str(file), shown)
         raise SourceFailed(f"{shown}: not Parquet: {text}", permanent=True) from None
-    if names == [NO_COLUMN]:
-        names, described = [], []
-    columns = checked_names(names, lambda what: SourceFailed(f"{shown} {what}", permanent=True))
-    table = Table(engine, name, columns, tuple(row[1] for row in described), True)
+    types = {row[0].removeprefix(MARK): row[1] for row in engine.run(f"DESCRIBE {name}")}
+    types.pop(NO_COLUMN, None)
+    checked_names(types, lambda what: SourceFailed(f"{shown} {what}", permanent=True))
+    table = Table(engine, name, types, is_typed=True)
     table.bad_rows.unit = "row"
-    return made(table)
+    return table
 
 
 def rows_of(file: Path, shown: str, settings: FetchSettings) -> Iterator[dict[str, Any]]:

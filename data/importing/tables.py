@@ -1,78 +1,73 @@
-"""A source's rows in DuckDB as read: the table `raw` with columns c0, c1, …"""
+"""A source's rows in DuckDB as read: a table with a column for each of the source's."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import count, islice
 
 from data.failures import SourceFailed
 from data.importing.bad_rows import MOST_SAMPLES, BadRow, BadRows, short
-from data.importing.columnar import Engine
+from data.importing.columnar import Engine, quoted
 
 MOST_COLUMNS = 5_000
+# Before each name, so that a source's column may be called `rowid`.
+MARK = "c "
 
 
-def _counted(rows: Sequence[int]) -> Mapping[int, tuple[int, str]]:
-    return {row: (row + 1, "") for row in rows}
+def cell(name: str) -> str:
+    """Return SQL for the column `name` of a table."""
+    return quoted(MARK + name)
+
+
+def _counted() -> Iterator[tuple[int, str]]:
+    return ((number, "") for number in count(1))
 
 
 @dataclass
 class Table:
-    """A table of the rows read. Cells of text formats are text; Parquet has its own types.
+    """A table of the rows read, and the SQL type of each column; those of text formats are text.
 
-    The table `bad` holds the rowids of rows left out; `lines` returns the places of rows.
+    `places` yields the line (or row) number of each row, and its text if no column has it.
     """
 
     engine: Engine
     name: str
-    columns: tuple[str, ...]
-    types: tuple[str, ...]
+    types: dict[str, str]
     # Whether the format has types: its texts stay text.
     is_typed: bool = False
     # Columns of a text format whose every cell the format marks as a number.
-    numbers: frozenset[int] = frozenset()
+    numbers: frozenset[str] = frozenset()
     bad_rows: BadRows = field(default_factory=BadRows)
-    # For some rows: the line (or row) number of each, and its text if the format has lines.
-    lines: Callable[[Sequence[int]], Mapping[int, tuple[int, str]]] = _counted
+    places: Callable[[], Iterator[tuple[int, str]]] = _counted
 
-    @property
-    def bad(self) -> str:
-        """The name of the table of bad rows."""
-        return f"{self.name}_bad"
+    def __post_init__(self) -> None:
+        """Create the table of the rows that are left out."""
+        self.engine.run(f"CREATE TABLE {self.name}_bad (row BIGINT)")
 
     @property
     def good(self) -> str:
         """SQL for the rows that are kept."""
-        known = f"SELECT row FROM {self.bad}"
-        return f"(SELECT * FROM {self.name} WHERE rowid NOT IN ({known}))"
+        return f"(FROM {self.name} WHERE rowid NOT IN (FROM {self.name}_bad))"
 
-    def leave_out(self, where: str, column: int | None, value: str | None, why: str) -> None:
+    def leave_out(self, where: str, column: str | None, value: str | None, why: str) -> None:
         """Leave out the rows that match the SQL `where`.
 
-        `value` is SQL for the value to show of each; None shows its line.
+        `value` is SQL for the value to show of each; None shows its text.
         """
-        engine, known = self.engine, f"SELECT row FROM {self.bad}"
-        new = f"SELECT rowid AS row FROM {self.name} WHERE ({where}) AND rowid NOT IN ({known})"
-        (count,) = engine.one(f"SELECT count(*) FROM ({new})")
-        if not count:
+        bad = f"{self.name}_bad"
+        new = f"FROM {self.name} WHERE ({where}) AND rowid NOT IN (FROM {bad})"
+        (found,) = self.engine.one(f"SELECT count(*) {new}")
+        if not found:
             return
-        first = engine.run(
-            f"SELECT rowid, {value or 'NULL'} FROM {self.name} "
-            f"WHERE rowid IN ({new}) ORDER BY rowid LIMIT {MOST_SAMPLES}"
-        )
-        engine.run(f"INSERT INTO {self.bad} {new}")
-        lines = self.lines([row for row, _value in first])
-        named = None if column is None else self.columns[column]
-        samples = []
-        for row, cell in first:
-            line, text = lines[row]
-            samples.append(BadRow(line, named, short(text if value is None else cell), why))
-        self.bad_rows.add(count, samples)
-
-
-def made(table: Table) -> Table:
-    """Create the table of bad rows; return `table`."""
-    table.engine.run(f"CREATE TABLE {table.bad} (row BIGINT)")
-    return table
+        shown = f"SELECT rowid, {value or 'NULL'} {new} ORDER BY rowid LIMIT {MOST_SAMPLES}"
+        first = dict(self.engine.run(shown))
+        self.engine.run(f"INSERT INTO {bad} SELECT rowid {new}")
+        samples = [
+            BadRow(line, column, short(text if value is None else first[row]), why)
+            for row, (line, text) in enumerate(islice(self.places(), max(first) + 1))
+            if row in first
+        ]
+        self.bad_rows.add(found, samples)
 
 
 def checked_names(names: Iterable[str], fault: Callable[[str], SourceFailed]) -> tuple[str, ...]:
@@ -80,22 +75,13 @@ def checked_names(names: Iterable[str], fault: Callable[[str], SourceFailed]) ->
     found = tuple(names)
     if len(found) > MOST_COLUMNS:
         raise fault(f"has {len(found):,} columns; at most {MOST_COLUMNS:,} are allowed")
-    for name, count in Counter(found).items():
+    for name in found:
         if not name.strip():
             raise fault("has a column without a name")
         if "\0" in name:
             raise fault(f"has a column name with a zero byte: {name!r}")
-        if count > 1:
-            raise fault("names a column twice")
-    folded: dict[str, str] = {}
-    for name in found:
-        if name.lower() in folded:
-            other = folded[name.lower()]
-            raise fault(f"names a column twice: {other!r} and {name!r} differ only in capitals")
-        folded[name.lower()] = name
+    for folded, times in Counter(name.lower() for name in found).items():
+        if times > 1:
+            both = [name for name in found if name.lower() == folded]
+            raise fault(f"names a column twice: {both[0]!r} and {both[1]!r}")
     return found
-
-
-def cells(count: int) -> tuple[str, ...]:
-    """Return the names of the columns in DuckDB."""
-    return tuple(f"c{number}" for number in range(count))

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -5,7 +6,7 @@ import pytest
 from data.failures import SourceFailed, Stopped
 from data.fetch.freshness import is_unchanged, probe
 from data.fetch.sources import source_of
-from data.importing.prepare import prepare
+from data.importing import Data, Imported, import_data
 from data.settings import Settings
 from tasks.bounded.watch import Watch
 
@@ -18,6 +19,14 @@ def settings(tmp_path: Path) -> Settings:
     (made.effective_data_root / "a.csv").write_text("id\n1\n")
     (tmp_path / "outside.csv").write_text("secret\n")
     return made
+
+
+def imported(settings: Settings, should_stop: Callable[[], bool]) -> Imported:
+    """Import the file of the data root; `should_stop` is called meanwhile."""
+    file = settings.effective_data_root / "a.csv"
+    data = Data(file, "csv", "a.csv", watch=Watch(should_stop))
+    with file.open("rb") as stream:
+        return import_data(settings.fetch, data, stream, settings.home / "made.parquet", None)
 
 
 @pytest.mark.parametrize("document", [{}, {"file": "a.csv", "url": "https://example.com/a.csv"}])
@@ -33,8 +42,8 @@ def test_a_file_that_changes_while_it_is_read_is_refused(settings: Settings) -> 
         file.write_text("id\n1\n2\n")
         return False
 
-    with file.open("rb") as stream, pytest.raises(SourceFailed, match="changed while it was read"):
-        prepare(stream, settings.home / "copy", "a.csv", settings.fetch, Watch(write_to_it))
+    with pytest.raises(SourceFailed, match="changed while it was read"):
+        imported(settings, write_to_it)
 
 
 def test_a_file_that_another_one_replaces_is_read_to_its_end(settings: Settings) -> None:
@@ -46,17 +55,12 @@ def test_a_file_that_another_one_replaces_is_read_to_its_end(settings: Settings)
         new.replace(file)
         return False
 
-    with file.open("rb") as stream:
-        prepare(stream, settings.home / "copy", "a.csv", settings.fetch, Watch(replace_it))
-
-    assert (settings.home / "copy").read_text() == "id\n1\n"
+    assert imported(settings, replace_it).row_count == 1
 
 
 def test_a_long_reading_can_be_stopped(settings: Settings) -> None:
-    file = settings.effective_data_root / "a.csv"
-
-    with file.open("rb") as stream, pytest.raises(Stopped):
-        prepare(stream, settings.home / "copy", "a.csv", settings.fetch, Watch(lambda: True))
+    with pytest.raises(Stopped):
+        imported(settings, lambda: True)
 
 
 def test_a_file_is_unchanged_until_it_is_written(settings: Settings) -> None:
