@@ -17,6 +17,7 @@ from data import snapshots
 from tasks.bounded import client
 from data.importing import Data
 from data.snapshots import Place
+from tasks.bounded.watch import Watch
 
 def peak_mb():
     # The child process that imported, and its server, which has ended by now.
@@ -27,12 +28,13 @@ settings, file = Settings(home=Path(sys.argv[1])), Path(sys.argv[1], "source.csv
 # A worker starts the server once.
 small = Path(sys.argv[1], "small.csv")
 small.write_text("id\\n1\\n")
-snapshots.write(settings, Place("bench", "small", uuid4()), Data(small, "csv", "source"))
+snapshots.write(settings, Place("bench", "small", uuid4()), Data(small, "csv", "source"), Watch())
 started = perf_counter()
-snapshots.write(settings, Place("bench", "small", uuid4()), Data(small, "csv", "source"))
+snapshots.write(settings, Place("bench", "small", uuid4()), Data(small, "csv", "source"), Watch())
 small_ms = (perf_counter() - started) * 1000
 started = perf_counter()
-written = snapshots.write(settings, Place("bench", "orders", uuid4()), Data(file, "csv", "source"))
+data = Data(file, "csv", "source")
+written = snapshots.write(settings, Place("bench", "orders", uuid4()), data, Watch())
 took = perf_counter() - started
 rows = written.imported.row_count
 print(json.dumps({"rows": rows, "seconds": took, "small_ms": small_ms, "peak_mb": peak_mb()}))

@@ -175,7 +175,7 @@ def fetch(
         why = not_for_restricted(settings.folder)
         raise SourceFailed(f"{source.shown} {why}", permanent=True)
     if source.file is not None:
-        return _local(source, settings, watch)
+        return _local(source, settings)
     private = downloads.private_part(kept)
     private.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -202,7 +202,7 @@ def _downloaded(
     format_name = source.format or format_of(_path_of(wanted.url), answer.media_type)
     if not answer.is_framed and format_name in OF_LINES:
         raise SourceFailed(f"{source.shown} {UNFRAMED}", permanent=True)
-    data = Data(private, format_name, source.shown, source.rules, watch)
+    data = Data(private, format_name, source.shown, source.rules)
     return Fetched(data, validators, kept)
 
 
@@ -219,29 +219,29 @@ def _rows_of(
     else:
         name = str(source.reader)
         bad_rows = readers.read(name, source.parameters, private, context, settings, watch)
-    return Fetched(Data(private, "jsonl", source.shown, source.rules, watch, bad_rows), {}, kept)
+    return Fetched(Data(private, "jsonl", source.shown, source.rules, bad_rows), {}, kept)
 
 
-def fetch_again(source: Source, kept: Path, settings: Settings, watch: Watch) -> Fetched:
+def fetch_again(source: Source, kept: Path, settings: Settings) -> Fetched:
     """Return the earlier download `kept`, without asking the source whether it changed."""
     if source.file is not None:
-        return _local(source, settings, watch)
+        return _local(source, settings)
     if not kept.exists():
         raise SourceFailed(f"{source.shown} was not downloaded yet; refresh from the source first")
     format_name = source.format or "jsonl"
     if source.url is not None and source.format is None:
         format_name = format_of(_path_of(source.url))
-    return Fetched(Data(kept, format_name, source.shown, source.rules, watch), {})
+    return Fetched(Data(kept, format_name, source.shown, source.rules), {})
 
 
-def _local(source: Source, settings: Settings, watch: Watch) -> Fetched:
+def _local(source: Source, settings: Settings) -> Fetched:
     name = str(source.file)
     root, path = allowed_place(name, settings)
     with opened_beneath(root, path) as stream:
         state = os.fstat(stream.fileno())
     check_size(f"{name} is larger", state.st_size, settings.fetch.max_bytes)
     format_name = source.format or format_of(name)
-    data = Data(Path(path), format_name, name, source.rules, watch, root=root)
+    data = Data(Path(path), format_name, name, source.rules, root=root)
     return Fetched(data, file_validators(source, state))
 
 

@@ -55,7 +55,6 @@ class Data:
     format: str
     shown: str
     rules: Rules = Rules()
-    watch: Watch = field(default_factory=Watch)
     bad_rows: BadRows = field(default_factory=BadRows)
     root: Path | None = None
     ended_before: bool = False
@@ -90,7 +89,12 @@ class Imported:
 
 
 def import_data(
-    settings: FetchSettings, data: Data, stream: BinaryIO, target: Path, last: Path | None
+    settings: FetchSettings,
+    data: Data,
+    stream: BinaryIO,
+    target: Path,
+    last: Path | None,
+    watch: Watch,
 ) -> Imported:
     """Write the rows of `data` to `target` as Parquet; temporary files go to its folder.
 
@@ -98,11 +102,11 @@ def import_data(
     `last`. Raises SourceFailed if no row, or too small a share of them, can be read; and Stopped.
     """
     folder = target.parent
-    file = unpacked(stream, folder / "source", data.shown, settings, data.watch)
+    file = unpacked(stream, folder / "source", data.shown, settings, watch)
     if data.ended_before and file.is_open and data.format in OF_LINES:
         raise SourceFailed(f"{data.shown} {ENDED_BEFORE}")
     try:
-        with opened(folder, settings, data.watch) as engine:
+        with opened(folder, settings, watch) as engine:
             table = _read(engine, file, data)
             _check(table, data, settings)
             sql = _selected(table, data, last)

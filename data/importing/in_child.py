@@ -2,16 +2,18 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from data.importing import Data, Imported, Rules, import_data
-from data.importing.bad_rows import BadRows
+from pydantic import TypeAdapter
+
+from data.importing import Data, Imported, import_data
 from data.settings import FetchSettings
 from tasks.bounded import client
 from tasks.bounded.child import Call
 from tasks.bounded.limits import Exit, Limits, Over
+from tasks.bounded.watch import Watch
 
 
 def reading_limits(settings: FetchSettings, shown: str, time: str = "import_s") -> Limits:
@@ -30,44 +32,35 @@ def import_in_child(
     data: Data,
     target: Path,
     last: Path | None,
+    watch: Watch,
     ended: Callable[[Exit], None] | None = None,
 ) -> Imported:
     """Write the rows of `data` to `target`, as `import_data` does, within the settings' limits.
 
     `ended` takes what the child process used.
     """
-    arguments = {
-        "settings": settings.model_dump(mode="json"),
-        "format": data.format,
-        "shown": data.shown,
-        "columns": dict(data.rules.columns),
-        "key": data.rules.key,
-        "bad_rows": asdict(data.bad_rows),
-        "ended_before": data.ended_before,
-        "target": str(target),
-        "last": None if last is None else str(last),
-    }
+    given = GIVEN.dump_python(_Given(settings, data, target, last), mode="json")
     with data.opened() as stream:
-        call = client.Call(f"{__name__}:answer", arguments, [stream.fileno()])
-        limits = reading_limits(settings, data.shown)
-        made = client.run(call, limits, data.watch, ended=ended)
-    return Imported(made["digest"], made["figures"], BadRows.of_json(made["bad_rows"]))
+        call = client.Call(f"{__name__}:answer", given, [stream.fileno()])
+        made = client.run(call, reading_limits(settings, data.shown), watch, ended=ended)
+    return IMPORTED.validate_python(made)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    settings: FetchSettings
+    data: Data
+    target: Path
+    last: Path | None
+
+
+GIVEN = TypeAdapter(_Given)
+IMPORTED = TypeAdapter(Imported)
 
 
 def answer(call: Call) -> Mapping[str, Any]:
     """Import the file of the call; called in the child."""
-    given = call.arguments
-    data = Data(
-        Path(given["shown"]),
-        given["format"],
-        given["shown"],
-        Rules(given["columns"], tuple(given["key"])),
-        call.watch,
-        BadRows.of_json(given["bad_rows"]),
-        ended_before=given["ended_before"],
-    )
-    last = None if given["last"] is None else Path(given["last"])
-    settings = FetchSettings.model_validate(given["settings"])
+    given = GIVEN.validate_python(call.arguments)
     with os.fdopen(call.files[0], "rb") as stream:
-        made = import_data(settings, data, stream, Path(given["target"]), last)
+        made = import_data(given.settings, given.data, stream, given.target, given.last, call.watch)
     return asdict(made)

@@ -18,6 +18,7 @@ from uuid import UUID, uuid4
 from data.failures import SourceFailed
 from data.settings import Settings
 from data.snapshots.stores import FolderStore, Store, store_of
+from tasks.bounded.watch import Watch
 
 if TYPE_CHECKING:
     from data.importing import Data, Imported
@@ -77,7 +78,9 @@ def downloads_folder(home: Path, app: str) -> Path:
     return home / DOWNLOADS / folder_name(app)
 
 
-def write(settings: Settings, place: Place, data: "Data", last: str | None = None) -> Written:
+def write(
+    settings: Settings, place: Place, data: "Data", watch: Watch, last: str | None = None
+) -> Written:
     """Write `data` as a snapshot; a failure leaves nothing behind.
 
     `last` is the path of the snapshot that the new rows are merged into. Raises SourceFailed and
@@ -90,9 +93,9 @@ def write(settings: Settings, place: Place, data: "Data", last: str | None = Non
     with _scratch(settings.home, folder_name(place.app)) as folder:
         before = _last(store, last, folder) if last and data.rules.key else None
         made = folder / "made.parquet"
-        imported = import_in_child(settings.fetch, data, made, before)
+        imported = import_in_child(settings.fetch, data, made, before, watch)
         size = made.stat().st_size
-        data.watch.check()
+        watch.check()
         store.put(made, place.path)
     return Written(place.id, place.path, size, imported)
 
@@ -188,5 +191,6 @@ def remove_leftovers(home: Path, app: str, domains: Collection[str], now: dateti
             # A reader that ends removes its own.
             with suppress(FileNotFoundError):
                 if datetime.fromtimestamp(folder.stat().st_mtime, now.tzinfo) < now - ORPHAN_AGE:
-                    gone += local.remove(str(folder.relative_to(home)))
+                    shutil.rmtree(folder, ignore_errors=True)
+                    gone += 1
     return gone

@@ -10,96 +10,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from data.failures import SourceFailed, first_line
 from data.settings import Settings
 
 
-class Store(Protocol):
-    """Files by their path in the store."""
-
-    def put(self, local: Path, path: str) -> None:
-        """Move the finished file `local` to `path`."""
-
-    def size(self, path: str) -> int | None:
-        """Return the size of a file; None if it does not exist."""
-
-    def remove(self, path: str) -> bool:
-        """Remove a file; return whether it existed."""
-
-    def files(self, folder: str) -> Iterator[tuple[str, datetime | None]]:
-        """Yield the files under `folder`, each with the instant it was written, if known."""
-
-    def local(self, path: str, scratch: Path) -> Path:
-        """Return a readable path of the file on this machine, in `scratch`."""
-
-
-class FolderStore:
-    """A folder of this machine, or a mounted one."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-
-    def put(self, local: Path, path: str) -> None:
-        """Move `local` to `path`, synced to the disk."""
-        file = self.root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        part = file.with_name(file.name + ".part")
-        try:
-            # Between two disks this copies; the atomic rename follows within one.
-            shutil.move(local, part)
-            _sync(part, os.O_RDWR)
-            part.replace(file)
-            # Otherwise a power cut may leave a committed row that names no file.
-            _sync(file.parent, os.O_RDONLY)
-        finally:
-            part.unlink(missing_ok=True)
-
-    def size(self, path: str) -> int | None:
-        """Return the size of a file; None if it does not exist."""
-        file = self.root / path
-        return file.stat().st_size if file.is_file() else None
-
-    def remove(self, path: str) -> bool:
-        """Remove a file, or a folder with its content; return whether it existed."""
-        file = self.root / path
-        if file.is_dir():
-            shutil.rmtree(file, ignore_errors=True)
-            return True
-        try:
-            file.unlink()
-        except FileNotFoundError:
-            return False
-        return True
-
-    def files(self, folder: str) -> Iterator[tuple[str, datetime | None]]:
-        """Yield the files under `folder` by name."""
-        for file in sorted((self.root / folder).rglob("*")):
-            if file.is_file():
-                written_at = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-                yield str(file.relative_to(self.root)), written_at
-
-    def local(self, path: str, scratch: Path) -> Path:
-        """Return a hard link to the file in `scratch`, or a copy."""
-        copy = scratch / Path(path).name
-        try:
-            os.link(self.root / path, copy)
-        except OSError:
-            shutil.copyfile(self.root / path, copy)
-        return copy
-
-
-class RemoteStore:
-    """An object store, or any other file system of fsspec; its driver finds the credentials."""
+class Store:
+    """The files of a file system of fsspec by their path; its driver finds the credentials."""
 
     def __init__(self, filesystem: Any, root: str) -> None:
         self._filesystem = filesystem
         self._root = root.rstrip("/")
 
     def put(self, local: Path, path: str) -> None:
-        """Upload `local` and remove it."""
+        """Move the finished file `local` to `path`."""
         with _failures():
             target = self._at(path)
             self._filesystem.makedirs(target.rpartition("/")[0], exist_ok=True)
@@ -130,7 +56,7 @@ class RemoteStore:
             return True
 
     def files(self, folder: str) -> Iterator[tuple[str, datetime | None]]:
-        """Yield the files under `folder` by name."""
+        """Yield the files under `folder` by name, each with when it was written, if known."""
         with _failures():
             self._filesystem.invalidate_cache()
             try:
@@ -141,7 +67,7 @@ class RemoteStore:
                 yield name.lstrip("/").removeprefix(self._root.lstrip("/") + "/"), _written_at(info)
 
     def local(self, path: str, scratch: Path) -> Path:
-        """Return a copy of the file in `scratch`."""
+        """Return a readable path of the file on this machine, in `scratch`."""
         copy = scratch / path.rpartition("/")[2]
         with _failures():
             self._filesystem.get_file(self._at(path), str(copy))
@@ -149,6 +75,39 @@ class RemoteStore:
 
     def _at(self, path: str) -> str:
         return f"{self._root}/{path}"
+
+
+class FolderStore(Store):
+    """A folder of this machine, or a mounted one."""
+
+    def __init__(self, root: Path) -> None:
+        from fsspec.implementations.local import LocalFileSystem
+
+        super().__init__(LocalFileSystem(), str(root.absolute()))
+
+    def put(self, local: Path, path: str) -> None:
+        """Move `local` to `path`, synced to the disk."""
+        file = Path(self._at(path))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part = file.with_name(file.name + ".part")
+        try:
+            # Between two disks this copies; the atomic rename follows within one.
+            shutil.move(local, part)
+            _sync(part, os.O_RDWR)
+            part.replace(file)
+            # Otherwise a power cut may leave a committed row that names no file.
+            _sync(file.parent, os.O_RDONLY)
+        finally:
+            part.unlink(missing_ok=True)
+
+    def local(self, path: str, scratch: Path) -> Path:
+        """Return a hard link to the file in `scratch`, or a copy."""
+        copy = scratch / Path(path).name
+        try:
+            os.link(self._at(path), copy)
+        except OSError:
+            shutil.copyfile(self._at(path), copy)
+        return copy
 
 
 def store_of(settings: Settings) -> Store:
@@ -167,7 +126,7 @@ def store_of(settings: Settings) -> Store:
         raise SourceFailed(
             f"SCHED_SNAPSHOTS_URL ({urlsplit(url).scheme}://…) cannot be used: {error}"
         ) from None
-    return RemoteStore(filesystem, root)
+    return Store(filesystem, root)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from data.importing.in_child import import_in_child
 from data.settings import FetchSettings
 from runtime.clock import monotonic
 from tasks.bounded.limits import Exit
+from tasks.bounded.watch import Watch
 
 # The default allows more of everything.
 LIMITS = FetchSettings(memory_mb=256, cpu_s=3, import_s=60, max_bytes=160 << 20, threads=1)
@@ -23,7 +24,7 @@ def read_in_bounds(name: str, format: str, made: Callable[[], bytes], folder: Pa
     began, error = monotonic(), ""
     try:
         data = Data(file, format, "source")
-        import_in_child(LIMITS, data, folder / "made.parquet", None, ends.append)
+        import_in_child(LIMITS, data, folder / "made.parquet", None, Watch(), ends.append)
     except SourceFailed as failed:
         error = str(failed)
     (took,) = ends

@@ -47,7 +47,9 @@ def rows_in(folder: Path, kind: str, content: bytes, *, ended_before: bool = Fal
     data = Data(file, kind, "source", ended_before=ended_before)
     try:
         with file.open("rb") as stream:
-            return import_data(LIMITS, data, stream, folder / "made.parquet", None).row_count
+            return import_data(
+                LIMITS, data, stream, folder / "made.parquet", None, Watch()
+            ).row_count
     except SourceFailed:
         return None
 
@@ -117,7 +119,7 @@ def test_a_cut_is_told_with_its_place(tmp_path: Path, content: bytes, error: str
     file.write_bytes(content)
 
     with file.open("rb") as stream, pytest.raises(SourceFailed, match=error) as failed:
-        import_data(LIMITS, Data(file, "csv", "source"), stream, tmp_path / "made", None)
+        import_data(LIMITS, Data(file, "csv", "source"), stream, tmp_path / "made", None, Watch())
 
     assert not (tmp_path / "made").exists()
     # A retry may find the whole file.

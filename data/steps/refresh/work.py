@@ -175,7 +175,7 @@ class _Refresh:
         app = self.context.small_app.name
         kept = files.download_path(settings.home, app, domain.name, source.place)
         if self.parameters.from_ == "downloaded":
-            return sources.fetch_again(source, kept, settings, watch)
+            return sources.fetch_again(source, kept, settings)
         # In the thread that fetched it: a stop may come before this step takes it.
         self._fetched[domain.name] = sources.fetch(source, kept, settings, watch, self.context)
         return self._fetched[domain.name]
@@ -188,9 +188,9 @@ class _Refresh:
     def _write(self, fetched: Fetched, domain: Domain, watch: Watch) -> Written:
         place = Place(self.context.small_app.name, domain.name, uuid4())
         last = domain.staging.path if domain.staging else None
-        data = replace(fetched.data, watch=watch, ended_before=self._ended_before(domain))
+        data = replace(fetched.data, ended_before=self._ended_before(domain))
         try:
-            return files.write(self.settings, place, data, last)
+            return files.write(self.settings, place, data, watch, last)
         finally:
             fetched.keep()
 

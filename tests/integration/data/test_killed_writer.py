@@ -10,6 +10,7 @@ from data import snapshots
 from data.importing import Data
 from data.settings import Settings
 from data.snapshots import Place
+from tasks.bounded.watch import Watch
 
 ROOT = Path(__file__).parents[3]
 WRITER = """
@@ -21,6 +22,7 @@ from data import snapshots
 from data.snapshots import stores
 from data.importing import Data
 from data.snapshots import Place
+from tasks.bounded.watch import Watch
 
 def wait(*_):
     print("half", flush=True)
@@ -29,7 +31,8 @@ def wait(*_):
 # The file lies under its passing name; the rename is what does not come to pass.
 stores._sync = wait
 home = Path(sys.argv[1])
-snapshots.write(Settings(home=home), Place("demo", "a", UUID(int=2)), Data(home / "s", "csv", "s"))
+data = Data(home / "s", "csv", "s")
+snapshots.write(Settings(home=home), Place("demo", "a", UUID(int=2)), data, Watch())
 """
 
 
@@ -37,7 +40,7 @@ def test_a_killed_writer_leaves_the_old_snapshot_and_removable_leftovers(tmp_pat
     settings = Settings(home=tmp_path)
     (tmp_path / "s").write_text("id\n1\n")
     data = Data(tmp_path / "s", "csv", "s")
-    old = snapshots.write(settings, Place("demo", "a", UUID(int=1)), data)
+    old = snapshots.write(settings, Place("demo", "a", UUID(int=1)), data, Watch())
     command = [sys.executable, "-c", WRITER, str(tmp_path)]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE

@@ -17,7 +17,8 @@ from data.failures import SourceFailed
 from data.importing import Data, Rules
 from data.settings import Settings
 from data.snapshots import Place, Written
-from data.snapshots.stores import RemoteStore, store_of
+from data.snapshots.stores import Store, store_of
+from tasks.bounded.watch import Watch
 
 
 @pytest.fixture(params=["home", "folder", "object_store"])
@@ -39,7 +40,7 @@ def write(settings: Settings, text: str, last: str | None = None) -> Written:
     file = settings.home.parent / "source.csv"
     file.write_text(text)
     data = Data(file, "csv", "source", Rules(key=("id",)))
-    return snapshots.write(settings, Place("shop", "a", uuid4()), data, last)
+    return snapshots.write(settings, Place("shop", "a", uuid4()), data, Watch(), last)
 
 
 def test_a_snapshot_is_written_whole_and_read(settings: Settings) -> None:
@@ -121,5 +122,5 @@ def test_an_upload_that_breaks_off_is_no_snapshot(tmp_path: Path) -> None:
     local.write_bytes(b"whole")
 
     with pytest.raises(SourceFailed, match="the store kept 4 bytes"):
-        RemoteStore(Breaking(skip_instance_cache=True), "/bucket").put(local, "a/b.parquet")
+        Store(Breaking(skip_instance_cache=True), "/bucket").put(local, "a/b.parquet")
     assert local.exists()

@@ -12,6 +12,7 @@ from data import snapshots
 from data.importing import Data, Rules
 from data.settings import Settings
 from data.snapshots import Place, Row, Written
+from tasks.bounded.watch import Watch
 
 
 @dataclass
@@ -27,7 +28,8 @@ class Importing:
         file = self.settings.home / "given"
         file.write_bytes(content.encode() if isinstance(content, str) else content)
         data = Data(file, format_name, "source", Rules(**rules))
-        self.written = snapshots.write(self.settings, Place("demo", "a", uuid4()), data, self.last)
+        place = Place("demo", "a", uuid4())
+        self.written = snapshots.write(self.settings, place, data, Watch(), self.last)
         self.last = self.written.path
         return list(snapshots.read(self.settings, self.written.path))
 

@@ -9,6 +9,7 @@ from data.failures import SourceFailed
 from data.importing import Data
 from data.settings import Settings
 from data.snapshots import Place, Row, Written
+from tasks.bounded.watch import Watch
 
 ID = UUID(int=7)
 TEXT = "id,n\n1,2.50\nx,-4\n3,\n"
@@ -30,7 +31,7 @@ def write(settings: Settings, text: str = TEXT, app: str = "demo", domain: str =
     """Write the rows of a CSV text as a snapshot."""
     file = settings.home.parent / "source"
     file.write_text(text)
-    return snapshots.write(settings, Place(app, domain, ID), Data(file, "csv", "source"))
+    return snapshots.write(settings, Place(app, domain, ID), Data(file, "csv", "source"), Watch())
 
 
 def test_what_is_written_is_read(settings: Settings) -> None:

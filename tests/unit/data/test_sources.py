@@ -24,9 +24,11 @@ def settings(tmp_path: Path) -> Settings:
 def imported(settings: Settings, should_stop: Callable[[], bool]) -> Imported:
     """Import the file of the data root; `should_stop` is called meanwhile."""
     file = settings.effective_data_root / "a.csv"
-    data = Data(file, "csv", "a.csv", watch=Watch(should_stop))
+    data, watch = Data(file, "csv", "a.csv"), Watch(should_stop)
     with file.open("rb") as stream:
-        return import_data(settings.fetch, data, stream, settings.home / "made.parquet", None)
+        return import_data(
+            settings.fetch, data, stream, settings.home / "made.parquet", None, watch
+        )
 
 
 @pytest.mark.parametrize("document", [{}, {"file": "a.csv", "url": "https://example.com/a.csv"}])
