@@ -10,12 +10,10 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import duckdb
-
 from data.beneath import opened_beneath
-from data.failures import CUT_OFF, SourceFailed, first_line
+from data.failures import CUT_OFF, SourceFailed
 from data.importing.bad_rows import BadRows
-from data.importing.columnar import Engine, memory_text, opened, quoted
+from data.importing.columnar import Engine, opened, quoted
 from data.importing.columns import check_key, declare, typed
 from data.importing.figures import figures_of
 from data.importing.merge import joined, latest
@@ -105,22 +103,17 @@ def import_data(
     file = unpacked(stream, folder / "source", data.shown, settings, watch)
     if data.ended_before and file.is_open and data.format in OF_LINES:
         raise SourceFailed(f"{data.shown} {ENDED_BEFORE}")
-    try:
-        with opened(folder, settings, watch) as engine:
-            table = _read(engine, file, data)
-            _check(table, data, settings)
-            sql = _selected(table, data, last)
-            engine.run(
-                f"COPY ({sql}) TO $1 (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)",
-                [str(target)],
-            )
-            figures = figures_of(engine, target)
-            if data.format in OF_LINES:
-                figures["ended"] = not file.is_open
-    except duckdb.OutOfMemoryException as error:
-        raise SourceFailed(f"{data.shown} needs {memory_text(error, settings)}") from None
-    except duckdb.Error as error:
-        raise SourceFailed(f"{data.shown}: {first_line(error)}") from None
+    with opened(folder, settings, data.shown, watch) as engine:
+        table = _read(engine, file, data)
+        _check(table, data, settings)
+        sql = _selected(table, data, last)
+        engine.run(
+            f"COPY ({sql}) TO $1 (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)",
+            [str(target)],
+        )
+        figures = figures_of(engine, target)
+        if data.format in OF_LINES:
+            figures["ended"] = not file.is_open
     with target.open("rb") as made:
         return Imported(file_digest(made, "sha256").hexdigest(), figures, table.bad_rows)
 

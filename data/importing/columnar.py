@@ -12,7 +12,7 @@ from typing import Any
 
 import duckdb
 
-from data.failures import Stopped
+from data.failures import SourceFailed, Stopped, first_line
 from data.settings import FetchSettings
 from tasks.bounded.watch import Watch
 
@@ -53,8 +53,13 @@ class Engine:
 
 
 @contextmanager
-def opened(folder: Path, settings: FetchSettings, watch: Watch | None = None) -> Iterator[Engine]:
-    """Yield a new engine that reads and writes files in `folder` only."""
+def opened(
+    folder: Path, settings: FetchSettings, shown: str, watch: Watch | None = None
+) -> Iterator[Engine]:
+    """Yield a new engine that reads and writes files in `folder` only.
+
+    Its errors, and that it needs too much memory, become SourceFailed of `shown`.
+    """
     config: dict[str, Any] = {
         "memory_limit": f"{settings.memory_mb // ENGINE_SHARE}MiB",
         "threads": settings.threads,
@@ -63,18 +68,35 @@ def opened(folder: Path, settings: FetchSettings, watch: Watch | None = None) ->
         "autoload_known_extensions": False,
         "python_enable_replacements": False,
     }
-    with duckdb.connect(":memory:", config=config) as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        # DuckDB ignores this option in the configuration.
-        most = _most_spilled(folder, settings)
-        connection.execute(f"SET max_temp_directory_size = '{most}B'")
-        connection.execute(f"SET allowed_directories = [{literal(str(folder))}]")
-        connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
-        yield Engine(connection, watch or Watch())
+    try:
+        with duckdb.connect(":memory:", config=config) as connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            # DuckDB ignores this option in the configuration.
+            most = _most_spilled(folder, settings)
+            connection.execute(f"SET max_temp_directory_size = '{most}B'")
+            connection.execute(f"SET allowed_directories = [{literal(str(folder))}]")
+            connection.execute("SET enable_external_access = false")
+            connection.execute("SET lock_configuration = true")
+            yield Engine(connection, watch or Watch())
+    except duckdb.OutOfMemoryException as error:
+        raise SourceFailed(f"{shown} needs {_memory_text(error, settings)}") from None
+    except duckdb.Error as error:
+        raise SourceFailed(f"{shown}: {first_line(error)}") from None
 
 
-def memory_text(error: duckdb.OutOfMemoryException, settings: FetchSettings) -> str:
+@contextmanager
+def reading(file: Path, shown: str, what: str, *, permanent: bool = True) -> Iterator[None]:
+    """Raise SourceFailed, which says that `file` is no `what`, if DuckDB cannot read it."""
+    try:
+        yield
+    except duckdb.OutOfMemoryException:
+        raise
+    except duckdb.Error as error:
+        text = first_line(error).replace(str(file), shown)
+        raise SourceFailed(f"{shown}: not {what}: {text}", permanent=permanent) from None
+
+
+def _memory_text(error: duckdb.OutOfMemoryException, settings: FetchSettings) -> str:
     """Return the limit that the import exceeded."""
     if "max_temp_directory_size" in str(error):
         return (

@@ -2,14 +2,11 @@
 
 import csv
 from collections.abc import Iterator
-from contextlib import contextmanager
 from io import IncrementalNewlineDecoder
 
-import duckdb
-
-from data.failures import CUT_OFF, SourceFailed, first_line
+from data.failures import CUT_OFF, SourceFailed
 from data.importing.bad_rows import MOST_SAMPLES, BadRow, short
-from data.importing.columnar import Engine, literal
+from data.importing.columnar import Engine, literal, reading
 from data.importing.plain import CHUNK, Plain, plain
 from data.importing.tables import MARK, Table, cell, checked_names
 
@@ -29,14 +26,18 @@ _REJECTED = (
 
 def load_csv(engine: Engine, file: Plain, shown: str) -> Table:
     """Return the rows of `file`; empty cells are empty texts. Raises SourceFailed."""
-    with _explained(shown):
+    try:
         names = _header(file, shown)
         file = _with_one_end(file)
+    except UnicodeDecodeError:
+        raise SourceFailed(f"{shown} {NOT_UTF8}", permanent=True) from None
+    except csv.Error as error:
+        raise SourceFailed(f"{shown}: not CSV: {error}", permanent=True) from None
     types = ", ".join(f"{literal(MARK + name)}: 'VARCHAR'" for name in names)
     wanted = ", ".join(f"coalesce({cell(name)}, '') AS {cell(name)}" for name in names)
     # A blank line is not a row, but DuckDB reads it as one if there is only one column.
     blank = f" WHERE {cell(names[0])} IS NOT NULL" if len(names) == 1 else ""
-    with _explained(shown):
+    with reading(file.path, shown, "CSV"):
         engine.run(
             f"CREATE TABLE raw AS SELECT {wanted} FROM read_csv(?, columns = {{{types}}}, "
             "auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', "
@@ -48,19 +49,6 @@ def load_csv(engine: Engine, file: Plain, shown: str) -> Table:
     table.places = lambda: _places(table, file)
     _take_rejects(table, file, shown)
     return table
-
-
-@contextmanager
-def _explained(shown: str) -> Iterator[None]:
-    """Raise SourceFailed for a file that neither DuckDB nor Python reads as CSV."""
-    try:
-        yield
-    except UnicodeDecodeError:
-        raise SourceFailed(f"{shown} {NOT_UTF8}", permanent=True) from None
-    except duckdb.OutOfMemoryException:
-        raise
-    except (csv.Error, duckdb.Error) as error:
-        raise SourceFailed(f"{shown}: not CSV: {first_line(error)}", permanent=True) from None
 
 
 def _header(file: Plain, shown: str) -> tuple[str, ...]:

@@ -4,15 +4,12 @@ import json
 from collections.abc import Iterator
 from itertools import islice
 
-import duckdb
-
-from data.failures import CUT_OFF, SourceFailed, first_line
+from data.failures import CUT_OFF, SourceFailed
 from data.importing.bad_rows import short
-from data.importing.columnar import Engine
+from data.importing.columnar import Engine, reading
 from data.importing.plain import Plain
 from data.importing.tables import MARK, Table, checked_names
 
-LARGEST_OBJECT = 16 << 20
 # How far from its end a list's `]` is looked for.
 TAIL = 1 << 16
 WHITE = " \t\r\n"
@@ -24,19 +21,12 @@ def load_json(engine: Engine, file: Plain, shown: str, format_name: str) -> Tabl
     """Return the rows of `file`, with a column for each key of any row. Raises SourceFailed."""
     is_list = format_name == "json"
     is_closed = not is_list or file.tail(TAIL).rstrip().endswith(b"]")
-    try:
+    with reading(file.path, shown, "JSON, a list [{…}, …] of objects", permanent=is_closed):
         engine.run(
             "CREATE TABLE objects AS SELECT json FROM read_json_objects(?, "
-            f"format = '{_FORMATS[format_name]}', maximum_object_size = {LARGEST_OBJECT}, "
-            f"ignore_errors = {not is_list})",
+            f"format = '{_FORMATS[format_name]}', ignore_errors = {not is_list})",
             [str(file.path)],
         )
-    except duckdb.OutOfMemoryException:
-        raise
-    except duckdb.Error as error:
-        what = first_line(error).replace(str(file.path), shown)
-        text = f"{shown}: not a JSON list of objects, [{{…}}, …]: {what}"
-        raise SourceFailed(text, permanent=is_closed) from None
     if not is_closed:
         # DuckDB reads one that ends with a comma.
         raise SourceFailed(f"{shown}: the list does not end with ]; {CUT_OFF}")

@@ -4,10 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
-from data.failures import SourceFailed, first_line
-from data.importing.columnar import Engine, memory_text, opened
+from data.failures import SourceFailed
+from data.importing.columnar import Engine, opened, reading
 from data.importing.tables import MARK, Table, checked_names
 from data.settings import FetchSettings
 
@@ -19,14 +17,9 @@ FETCHED_AT_ONCE = 100
 
 def load_parquet(engine: Engine, file: Path, shown: str, name: str = "raw") -> Table:
     """Return the rows of `file`. Raises SourceFailed."""
-    try:
-        marked = f"COLUMNS('(?s)(.*)') AS '{MARK}\\1'"
+    marked = f"COLUMNS('(?s)(.*)') AS '{MARK}\\1'"
+    with reading(file, shown, "Parquet"):
         engine.run(f"CREATE TABLE {name} AS SELECT {marked} FROM read_parquet(?)", [str(file)])
-    except duckdb.OutOfMemoryException:
-        raise
-    except duckdb.Error as error:
-        text = first_line(error).replace(str(file), shown)
-        raise SourceFailed(f"{shown}: not Parquet: {text}", permanent=True) from None
     types = {row[0].removeprefix(MARK): row[1] for row in engine.run(f"DESCRIBE {name}")}
     types.pop(NO_COLUMN, None)
     checked_names(types, lambda what: SourceFailed(f"{shown} {what}", permanent=True))
@@ -40,20 +33,15 @@ def rows_of(file: Path, shown: str, settings: FetchSettings) -> Iterator[dict[st
 
     Raises SourceFailed, also after some rows.
     """
-    try:
-        # Each thread would hold a part of its own.
-        with opened(file.parent, settings.model_copy(update={"threads": 1})) as engine:
-            cursor = engine.cursor(
-                "SELECT * FROM read_parquet(?, hive_partitioning = false)", [str(file)]
-            )
-            names = [column[0] for column in cursor.description or ()]
-            if names == [NO_COLUMN]:
-                names = []
-            while rows := cursor.fetchmany(FETCHED_AT_ONCE):
-                for row in rows:
-                    yield dict(zip(names, row, strict=False))
-    except duckdb.OutOfMemoryException as error:
-        raise SourceFailed(f"{shown} needs {memory_text(error, settings)}") from None
-    except duckdb.Error as error:
-        text = first_line(error).replace(str(file), shown)
-        raise SourceFailed(f"{shown}: not Parquet: {text}", permanent=True) from None
+    # Each thread would hold a part of its own.
+    limits = settings.model_copy(update={"threads": 1})
+    with opened(file.parent, limits, shown) as engine, reading(file, shown, "Parquet"):
+        cursor = engine.cursor(
+            "SELECT * FROM read_parquet(?, hive_partitioning = false)", [str(file)]
+        )
+        names = [column[0] for column in cursor.description or ()]
+        if names == [NO_COLUMN]:
+            names = []
+        while rows := cursor.fetchmany(FETCHED_AT_ONCE):
+            for row in rows:
+                yield dict(zip(names, row, strict=False))

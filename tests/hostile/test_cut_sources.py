@@ -69,7 +69,7 @@ def test_a_parquet_file_that_is_cut_anywhere_is_not_imported(tmp_path: Path) -> 
     parquet = make_parquet(tmp_path)
     file = tmp_path / "given"
     # Starting an engine for each cut would take most of the time.
-    with opened(tmp_path, LIMITS) as engine:
+    with opened(tmp_path, LIMITS, "source") as engine:
         for size in range(len(parquet)):
             file.write_bytes(parquet[:size])
             with pytest.raises(SourceFailed, match="not Parquet"):

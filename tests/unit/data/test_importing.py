@@ -252,7 +252,7 @@ def test_an_open_quote_swallows_no_rows_unnoticed(importing: Callable[..., Impor
         pytest.param("json", '{"id": 1}', "first character is '{'", id="no_list"),
         pytest.param("json", '[{"id": 1}, 2]', "row 2 '2': write an object", id="no_object"),
         pytest.param("json", '[{"": 1}]', "column without a name", id="no_key"),
-        pytest.param("json", "[" * 100_000, "not a JSON list", id="deep"),
+        pytest.param("json", "[" * 100_000, "not JSON, a list", id="deep"),
         pytest.param("json", "[" + "9" * 5_000 + "]", "row 1 '999", id="huge_number"),
         pytest.param("jsonl", '{"id": 1}\n{', "line 2 '{': not JSON, and no line end", id="cut"),
         pytest.param("jsonl", '{"id": 1}\n{\n', "line 2 '{': is not JSON", id="broken_line"),
@@ -432,7 +432,7 @@ def test_a_few_lines_that_are_too_wide_are_left_out(imported: Importing) -> None
 @pytest.mark.parametrize("page", ["<html>Bitte warten - später</html>", "Über uns: später"])
 def test_a_page_in_place_of_json_is_refused(imported: Importing, page: str) -> None:
 
-    with pytest.raises(SourceFailed, match="not a JSON list"):
+    with pytest.raises(SourceFailed, match="not JSON, a list"):
         imported(page, "json")
 
 
