@@ -1,7 +1,6 @@
 """Python rows of a query or a reader to a JSON Lines file, bounded and counted."""
 
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -64,7 +63,7 @@ def _line(row: Any, number: int, mapper: Mapper | None, bad_rows: BadRows) -> st
             return ""
         if not isinstance(mapped, Mapping):
             raise TypeError("is not a row; return a dict")
-        return json.dumps({str(key): plain(value) for key, value in mapped.items()})
+        return json.dumps({str(key): value for key, value in mapped.items()}, default=_as_json)
     except MemoryError:
         raise
     except Exception as error:  # one bad row, or an error of a user's mapper
@@ -73,30 +72,21 @@ def _line(row: Any, number: int, mapper: Mapper | None, bad_rows: BadRows) -> st
         return ""
 
 
-def plain(value: Any) -> Any:
-    """Return a value as JSON, without loss of digits. Raises TypeError for other types."""
-    if value is None or isinstance(value, bool | str):
-        return value.value if isinstance(value, Enum) else value
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, Decimal):
-        return format(value, "f") if value.is_finite() else str(value)
-    return _of_other(value)
-
-
-def _of_other(value: Any) -> Any:
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        return f"{value.astimezone(UTC).replace(tzinfo=None).isoformat()}Z"
-    if isinstance(value, date | time):
-        return value.isoformat()
-    if isinstance(value, timedelta | UUID):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(item) for item in value]
-    if isinstance(value, Enum):
-        return plain(value.value)
-    raise TypeError(f"a {type(value).__name__} cannot be stored; convert it to a text or a number")
+def _as_json(value: object) -> object:
+    """Return a value that JSON does not have, without loss of digits. Raises TypeError."""
+    match value:
+        case Decimal():
+            return f"{value:f}"
+        case datetime() if value.tzinfo is not None:
+            return f"{value.astimezone(UTC).replace(tzinfo=None).isoformat()}Z"
+        case date() | time() | timedelta() | UUID():
+            return str(value)
+        case Mapping():
+            return dict(value)
+        case set() | frozenset():
+            return list(value)
+        case Enum():
+            return value.value
+        case _:
+            kind = type(value).__name__
+            raise TypeError(f"a {kind} cannot be stored; convert it to a text or a number")
