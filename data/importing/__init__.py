@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 from data.beneath import opened_beneath
 from data.failures import CUT_OFF, SourceFailed
 from data.importing.bad_rows import BadRows
-from data.importing.columnar import Engine, opened, quoted
-from data.importing.columns import check_key, declare, typed
+from data.importing.column_types import check_key, check_types, typed_cells
+from data.importing.duckdb_engine import Engine, opened, quoted
 from data.importing.figures import figures_of
 from data.importing.merge import joined, latest
 from data.importing.plain import Plain, unpacked
@@ -131,7 +131,7 @@ def _check(table: Table, data: Data, settings: FetchSettings) -> None:
     if data.bad_rows.unit == "row":
         table.bad_rows.unit = "row"
     table.bad_rows.add(data.bad_rows.count, data.bad_rows.samples)
-    declare(table, data.rules.columns, data.shown)
+    check_types(table, data.rules.columns, data.shown)
     check_key(table, data.rules.key, data.shown)
     (good,) = table.engine.one(f"SELECT count(*) FROM {table.good}")
     table.bad_rows.check(good, settings.max_bad_rows, data.shown)
@@ -143,14 +143,14 @@ def _selected(table: Table, data: Data, last: Path | None) -> str:
         old = load_parquet(table.engine, last, "the last snapshot", "old")
         table = joined(table, old)
         before = table.bad_rows.count
-        declare(table, data.rules.columns, "the last snapshot")
+        check_types(table, data.rules.columns, "the last snapshot")
         if table.bad_rows.count > before:
             raise SourceFailed(
                 f"{data.shown}: rows of the last snapshot do not match the declared columns; "
                 'refresh once with "mode": "full"',
                 permanent=True,
             )
-    columns = typed(table, data.rules.columns)
+    columns = typed_cells(table, data.rules.columns)
     if data.rules.key:
         return latest(table, columns, data.rules.key)
     wanted = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in columns.items())

@@ -6,7 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from data.importing.columnar import Engine, quoted
+from data.importing.duckdb_engine import Engine, quoted
 from data.importing.read_parquet import NO_COLUMN
 
 MOST_COLUMNS = 200

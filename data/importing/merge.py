@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from data.importing.columnar import quoted
+from data.importing.duckdb_engine import quoted
 from data.importing.tables import MARK, Table
 
 _NUMBERS = ("INT", "DECIMAL", "DOUBLE", "FLOAT")

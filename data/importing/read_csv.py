@@ -6,7 +6,7 @@ from io import IncrementalNewlineDecoder
 
 from data.failures import CUT_OFF, SourceFailed
 from data.importing.bad_rows import MOST_SAMPLES, BadRow, short
-from data.importing.columnar import Engine, literal, reading
+from data.importing.duckdb_engine import Engine, literal, reading
 from data.importing.plain import CHUNK, Plain, plain
 from data.importing.tables import MARK, Table, cell, checked_names
 

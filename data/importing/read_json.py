@@ -6,7 +6,7 @@ from itertools import islice
 
 from data.failures import CUT_OFF, SourceFailed
 from data.importing.bad_rows import short
-from data.importing.columnar import Engine, reading
+from data.importing.duckdb_engine import Engine, reading
 from data.importing.plain import Plain
 from data.importing.tables import MARK, Table, checked_names
 
@@ -75,9 +75,9 @@ def _leave_out_strange(table: Table, file: Plain, shown: str) -> None:
         line, text = next(islice(table.places(), count - 1, None))
         what = f"line {line} {short(text)}: not JSON, and no line end"
         raise SourceFailed(f"{shown}, {what}; {CUT_OFF}")
-    table.leave_out(f"{rows} json IS NULL)", None, None, "is not JSON")
+    table.reject(f"{rows} json IS NULL)", None, None, "is not JSON")
     value = "(SELECT left(json::VARCHAR, 100) FROM objects o WHERE o.rowid = raw.rowid)"
-    table.leave_out(f"{rows} json_type(json) <> 'OBJECT')", None, value, "write an object in { }")
+    table.reject(f"{rows} json_type(json) <> 'OBJECT')", None, value, "write an object in { }")
 
 
 def _places(file: Plain) -> Iterator[tuple[int, str]]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from data.failures import SourceFailed
-from data.importing.columnar import Engine, opened, reading
+from data.importing.duckdb_engine import Engine, opened, reading
 from data.importing.tables import MARK, Table, checked_names
 from data.settings import FetchSettings
 

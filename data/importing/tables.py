@@ -7,7 +7,7 @@ from itertools import count, islice
 
 from data.failures import SourceFailed
 from data.importing.bad_rows import MOST_SAMPLES, BadRow, BadRows, short
-from data.importing.columnar import Engine, quoted
+from data.importing.duckdb_engine import Engine, quoted
 
 MOST_COLUMNS = 5_000
 # Before each name, so that a source's column may be called `rowid`.
@@ -49,7 +49,7 @@ class Table:
         """SQL for the rows that are kept."""
         return f"(FROM {self.name} WHERE rowid NOT IN (FROM {self.name}_bad))"
 
-    def leave_out(self, where: str, column: str | None, value: str | None, why: str) -> None:
+    def reject(self, where: str, column: str | None, value: str | None, why: str) -> None:
         """Leave out the rows that match the SQL `where`.
 
         `value` is SQL for the value to show of each; None shows its text.

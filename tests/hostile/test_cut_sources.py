@@ -13,7 +13,7 @@ import pytest
 from data.failures import SourceFailed
 from data.fetch.sources import Fetched, fetch, source_of
 from data.importing import Data, import_data
-from data.importing.columnar import opened
+from data.importing.duckdb_engine import opened
 from data.importing.read_parquet import load_parquet
 from data.settings import FetchSettings, Settings
 from minutebook.testing import make_context

@@ -77,7 +77,7 @@ KINDS = {
 }
 
 
-def declare(table: Table, declared: Mapping[str, str], shown: str) -> None:
+def check_types(table: Table, declared: Mapping[str, str], shown: str) -> None:
     """Leave out the rows whose cells do not match their declared kind. Raises SourceFailed."""
     for name, kind in declared.items():
         _check_known(table, name, f"{shown}: column {name!r}")
@@ -86,7 +86,7 @@ def declare(table: Table, declared: Mapping[str, str], shown: str) -> None:
             table.types[name] = "VARCHAR"
         if kind != TEXT:
             wrong = f"NOT {_fits(KINDS[kind].declared, cell(name))}"
-            table.leave_out(wrong, name, cell(name), f"is not a valid {kind}")
+            table.reject(wrong, name, cell(name), f"is not a valid {kind}")
 
 
 def check_key(table: Table, key: Sequence[str], shown: str) -> None:
@@ -94,7 +94,7 @@ def check_key(table: Table, key: Sequence[str], shown: str) -> None:
     for name in key:
         _check_known(table, name, f"{shown}: key {name!r}")
         text = f"CAST({cell(name)} AS VARCHAR)"
-        table.leave_out(f"coalesce({text}, '') = ''", name, text, "the key has no value")
+        table.reject(f"coalesce({text}, '') = ''", name, text, "the key has no value")
 
 
 def _check_known(table: Table, name: str, shown: str) -> None:
@@ -102,7 +102,7 @@ def _check_known(table: Table, name: str, shown: str) -> None:
         raise SourceFailed(f"{shown} {unknown_name('column', name, table.types)}", permanent=True)
 
 
-def typed(table: Table, declared: Mapping[str, str]) -> dict[str, str]:
+def typed_cells(table: Table, declared: Mapping[str, str]) -> dict[str, str]:
     """Return SQL for the typed cells of each column of `table`."""
     kinds = dict.fromkeys(table.types, TEXT) | dict(declared)
     if not table.is_typed:
