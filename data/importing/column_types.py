@@ -1,7 +1,8 @@
 """The kind of each column of a table: declared, given by the format, or inferred from its cells.
 
 A kind never alters a cell: one is inferred as a number, a date, … only if that is written back in
-the same form, so `007`, `1e5`, `NaN` and integers of twenty digits stay text. The SQL is DuckDB's;
+the same form, so `007`, `1e5`, `NaN` and integers of twenty digits stay text. DuckDB's own reader
+would make 2 of `1.5` in a column of integers, and null of what is no instant. The SQL is DuckDB's;
 `{0}` is the cell as text, null if it is empty.
 """
 

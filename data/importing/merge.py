@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from data.importing.duckdb_engine import quoted
-from data.importing.tables import MARK, Table
+from data.importing.tables import MARK, Table, cell
 
 _NUMBERS = ("INT", "DECIMAL", "DOUBLE", "FLOAT")
 
@@ -13,11 +13,19 @@ def joined(new: Table, old: Table) -> Table:
 
     All columns become text, their kinds to be inferred again, unless the format has types.
     """
+    # To DuckDB, names that differ only in capitals are one; the new rows spell it.
+    spelled = {name.lower(): name for name in new.types}
     type_ = "" if new.is_typed else "::VARCHAR"
-    cells = f"COLUMNS('^{MARK}'){type_}"
-    parts = " UNION ALL BY NAME ".join(f"SELECT {cells} FROM {table.good}" for table in (old, new))
-    new.engine.run(f"CREATE TABLE joined AS {parts}")
-    types = {row[0].removeprefix(MARK): row[1] for row in new.engine.run("DESCRIBE joined")}
+    parts = []
+    for table in (old, new):
+        cells = (
+            f"{cell(name)}{type_} AS {cell(spelled.get(name.lower(), name))}"
+            for name in table.types
+        )
+        parts.append(f"SELECT {', '.join(cells) or 'NULL AS none'} FROM {table.good}")
+    new.engine.run(f"CREATE TABLE joined AS {' UNION ALL BY NAME '.join(parts)}")
+    described = new.engine.run("DESCRIBE joined")
+    types = {row[0].removeprefix(MARK): row[1] for row in described if row[0].startswith(MARK)}
     numbers = frozenset(name for name in types if _is_number(name, new) and _is_number(name, old))
     return Table(new.engine, "joined", types, new.is_typed, numbers, new.bad_rows)
 

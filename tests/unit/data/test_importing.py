@@ -348,6 +348,14 @@ def test_new_rows_replace_old_ones_of_their_key(imported: Importing) -> None:
     assert rows == [{"id": 1, "v": "a"}, {"id": 2, "v": "z"}, {"id": 3, "v": "e"}]
 
 
+def test_rows_keep_the_place_of_the_first_of_their_key(imported: Importing) -> None:
+    imported("ID,v\n1,a\n2,b\n", key=("ID",))
+
+    rows = imported("id,v\n3,d\n1,z\n", key=("id",))
+
+    assert rows == [{"id": 1, "v": "z"}, {"id": 2, "v": "b"}, {"id": 3, "v": "d"}]
+
+
 def test_the_same_rows_again_change_nothing(imported: Importing) -> None:
     text = "id,day,n\n1,2026-11-23,2.50\n2,,1\n"
     imported(text, key=("id",))
