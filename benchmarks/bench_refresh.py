@@ -12,7 +12,7 @@ import json, resource, sys
 from pathlib import Path
 from time import perf_counter
 from uuid import uuid4
-from runtime.config import Settings
+from data.settings import Settings
 from data import snapshots
 from tasks.bounded import client
 from data.importing import Data
