@@ -3,6 +3,7 @@
 import gzip
 import os
 import zlib
+from codecs import BOM_UTF8
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TextIO
@@ -24,8 +25,8 @@ class Plain:
     is_open: bool
 
     def text(self, errors: str = "strict") -> TextIO:
-        """Open the file as text, without a byte order mark."""
-        return self.path.open(encoding="utf-8-sig", errors=errors, newline="")
+        """Open the file as text."""
+        return self.path.open(encoding="utf-8", errors=errors, newline="")
 
     def tail(self, size: int) -> bytes:
         """Return the last bytes."""
@@ -45,7 +46,7 @@ def plain(path: Path) -> Plain:
 def unpacked(
     stream: BinaryIO, target: Path, shown: str, settings: FetchSettings, watch: Watch
 ) -> Plain:
-    """Copy the data of `stream` to `target`, gzip unpacked.
+    """Copy the data of `stream` to `target`, gzip unpacked, without a byte order mark.
 
     Raises SourceFailed for a file above the size limit once unpacked, and for one that is changed
     in place meanwhile (it may be replaced by rename).
@@ -59,7 +60,8 @@ def unpacked(
         with target.open("wb") as copy:
             while chunk := source.read(CHUNK):
                 watch.check()
-                size += copy.write(chunk)
+                # DuckDB reads no JSON Lines after a byte order mark.
+                size += copy.write(chunk if size else chunk.removeprefix(BOM_UTF8))
                 check_size(what, size, settings.max_bytes)
     except EOFError:
         raise SourceFailed(f"{shown} is truncated gzip; write the whole file") from None

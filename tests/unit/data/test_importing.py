@@ -26,6 +26,9 @@ from tests.unit.data.conftest import Importing
             "json", '\ufeff[{"id": 1, "name": "a, b"}, {"id": 2, "name": ""}]', id="json_with_bom"
         ),
         pytest.param("jsonl", '{"id": 1, "name": "a, b"}\n\n{"id": 2, "name": ""}', id="lines"),
+        pytest.param(
+            "jsonl", '\ufeff{"id": 1, "name": "a, b"}\n{"id": 2, "name": ""}', id="lines_with_bom"
+        ),
     ],
 )
 @pytest.mark.parametrize("packed", [False, True])
