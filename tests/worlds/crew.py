@@ -110,6 +110,7 @@ class Crew:
                 lease._beat()
             if wanted.heeds_stop and context.should_stop():
                 return True
+            context.progress(round(self.loom.elapsed_s), message="works")
             due = lease.due()
             if due is None:
                 continue

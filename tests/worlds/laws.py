@@ -37,6 +37,8 @@ PAST = (
 ASKED_PER_ACTION = 6
 # How an attempt ends that was lost, in the words of its operation's reason.
 PUT_BACK = {"database unavailable"}
+# In the reason of what is missed because nothing ticked.
+DOWNTIME = "no daemon ticked"
 # What explain calls an instant that no operation was recorded for.
 UNRECORDED = {"missed", "paused", "deleted", "quarantined", "unrecorded", "pruned"}
 
@@ -87,6 +89,23 @@ def notices_are_sent_once(world: "World", history: History) -> Iterator[str]:
             yield f"operation {what[0]}: {number} notices of {what[1]}"
 
 
+def what_was_missed_is_told(world: "World", history: History) -> Iterator[str]:
+    told = {
+        str(uid)
+        for uid, payload in world.database.rows("SELECT action_uid, payload FROM notices")
+        if "action_missed" in str(payload)
+    }
+    rows = [row for row in history.scheduled if row["state"] == "missed"]
+    missed = {
+        row["action_uid"]
+        for row in [*rows, *history.facts.tables["missed_spans"]]
+        if DOWNTIME in row["reason"]
+    }
+    for uid in missed - told:
+        if history.actions[uid]["deleted_at"] is None:
+            yield f"action {uid} missed something, and nobody was told"
+
+
 def the_verdict_is_calm(world: "World", _history: History) -> Iterator[str]:
     with reading(world.engine) as connection:
         seen = look(connection, world.settings)
@@ -134,6 +153,7 @@ LAWS: tuple[Law, ...] = (
     losses_and_failures_are_counted,
     nothing_lies_ahead,
     notices_are_sent_once,
+    what_was_missed_is_told,
     the_verdict_is_calm,
     explain_agrees,
     what_a_pause_held_is_sent,

@@ -48,8 +48,8 @@ class Outside:
 
     def _reach(self) -> None:
         self.loom.pause("ping")
-        if self.world.faults.is_away("broker"):
-            raise ConnectionRefusedError("the broker is away")
+        if self.world.faults.is_away("broker") or self.world.faults.is_away("publishing"):
+            raise ConnectionRefusedError("the broker takes nothing")
 
     def _send(self, one: Handed) -> None:
         self._reach()

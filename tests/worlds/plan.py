@@ -9,14 +9,16 @@ from tests.chaos.faults import Fault
 
 T = TypeVar("T")
 
+DAY_S = 86_400
 # A fault, its weight, and the longest time that it lasts, in seconds.
 FAULTS = (
     ("kill", 6, 0),
-    ("freeze", 6, 120),
-    ("all asleep", 1, 3_600),
+    ("freeze", 6, 2 * DAY_S),
+    ("all asleep", 1, 2 * DAY_S),
     ("database away", 2, 60),
     ("writes away", 2, 60),
     ("broker away", 3, 90),
+    ("publishing away", 1, 60),
     ("web away", 2, 120),
     ("empty broker", 2, 0),
     ("set clock forward", 1, 0),
@@ -42,6 +44,7 @@ EDITS = (
 )
 # What strikes single steps.
 CHANCES = (
+    "locked",
     "commit lost",
     "answer of commit lost",
     "answer of broker lost",
@@ -88,7 +91,9 @@ def drawn(seed: int) -> Plan:
         found, at_s = [], random.expovariate(1 / pause_s)
         while at_s < seconds:
             (kind, *_) = random.choices(kinds, [one[1] for one in kinds])[0]
-            lasts_s = random.uniform(0.0, longest.get(kind, 0))
+            most_s = longest.get(kind, 0)
+            # What may last for days mostly lasts for seconds.
+            lasts_s = most_s ** random.random() if most_s >= DAY_S else random.uniform(0.0, most_s)
             found.append(Fault(at_s, kind, random.randrange(2**32), lasts_s))
             at_s += random.expovariate(1 / pause_s)
         return tuple(found)

@@ -102,11 +102,12 @@ class Faults:
 
 
 # What faults strike; all others strike any step.
-OF_COMMITS = {"commit lost", "answer of commit lost", "writes away"}
+OF_COMMITS = {"locked", "commit lost", "answer of commit lost", "writes away"}
 OF_MESSAGES = {"publish", "ping"}
 OF_BROKER = {"publish", "consume", "count", "ping", "tell"}
 STRUCK = {
     "broker away": OF_BROKER,
+    "publishing away": OF_MESSAGES,
     "answer of broker lost": OF_MESSAGES,
     "message lost": OF_MESSAGES,
     "message late": OF_MESSAGES,
@@ -185,6 +186,8 @@ class Database:
             raise _error("server closed the connection unexpectedly")
         if not _reads(connection) and self.faults.is_away("writes"):
             raise _error("attempt to write a readonly database")
+        if not _reads(connection) and self.faults.strikes("locked"):
+            raise _error("database is locked")
 
     def _at_commit(self, connection: sa.Connection) -> None:
         if self.loom.actor is None or _reads(connection):
@@ -241,8 +244,8 @@ class Post:
         """Take messages, as `broker.app.publish` sends them."""
         for message in messages:
             self.loom.pause("publish")
-            if self.faults.is_away("broker"):
-                raise BrokerUnavailable("the broker is away")
+            if self.faults.is_away("broker") or self.faults.is_away("publishing"):
+                raise BrokerUnavailable("the broker takes nothing")
             self.take(message.queue, message)
             if self.faults.strikes("answer of broker lost"):
                 raise BrokerUnavailable("the broker did not answer")
