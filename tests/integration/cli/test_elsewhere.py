@@ -205,14 +205,13 @@ def test_a_newer_server_may_say_more(ask: Ask) -> None:
         "name": "shop",
         "zone": "UTC",
         "owner": None,
-        "domains": [],
         "colour": "blue",
     }
     with answering(200, {}, json.dumps([row]).encode()) as url:
         listed = ask("--url", url, "app", "list", "--json")
 
     assert listed.code == 0
-    assert listed.json == [{key: row[key] for key in ("name", "zone", "owner", "domains")}]
+    assert listed.json == [{key: row[key] for key in ("name", "zone", "owner")}]
 
 
 def test_a_certificate_that_no_authority_signed_is_refused(ask: Ask, tmp_path: Path) -> None:
