@@ -39,7 +39,7 @@ def statuses_of(opened: Installation, names: Sequence[str]) -> dict[str, object]
 
 def shown_of(opened: Installation, app: App, after: str | None) -> dict[str, object]:
     """Return what the page of a small app shows as well: its data, and a page of its templates."""
-    found = DataOfApp.model_validate(app.model_extra)
+    found = DataOfApp.of(app)
     settings = app.document.get("settings", {})
     return {
         **_shown(found),

@@ -25,6 +25,7 @@ PLUG_IN = PlugIn(
     app_warnings=("data.small_app.allowed:app_warnings",),
     app_stored=("data.store.small_apps:store",),
     app_names=("data.store.small_apps:names_in",),
+    app_view=("data.views.status:DataOfApp",),
     app_shown=("data.views.status:shown",),
     app_lines=("data.texts:lines_of_app",),
     mailed=("data.store.readers:mailed",),

@@ -21,7 +21,7 @@ DOMAIN_COLUMNS = {
 
 def lines_of_app(app: App) -> Iterator[Line]:
     """Yield what is shown of a small app's data, nothing without a domain."""
-    found = DataOfApp.model_validate(app.model_extra)
+    found = DataOfApp.of(app)
     if found.domains:
         yield f"data        {_data(found.data)}"
         yield rows_of(found.domains, DOMAIN_COLUMNS)

@@ -84,7 +84,9 @@ class PlugIn:
     app_stored: Names = ()
     # Return by kind the names that actions may use: take a connection and the small app's id.
     app_names: Names = ()
-    # What its view shows as well, see `views.apps.show`, and the lines for that on a terminal.
+    # What its view shows as well, see `views.apps.show`: its fields as a view, their values, and
+    # the lines for them on a terminal.
+    app_view: Names = ()
     app_shown: Names = ()
     app_lines: Names = ()
     # What a manual run mails beside its steps that send: see `views/runs/outgoing.py`.

@@ -62,8 +62,8 @@ class DataStatus(View):
 class DataOfApp(View):
     """The data of a small app: its domains, and their status."""
 
-    domains: tuple[Domain, ...]
-    data: DataStatus
+    domains: tuple[Domain, ...] = Field(description="Its sets of data, by name.")
+    data: DataStatus = Field(description="How fresh its data are.")
 
 
 class PublicStatus(View):

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Callable, Mapping
+from functools import cache
 from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from pydantic import ConfigDict, Field, SkipValidation, model_serializer
+from pydantic import ConfigDict, Field, SkipValidation, create_model, model_serializer
 
 from models.sql import read_clock
 from models.store import tenants
@@ -93,6 +94,12 @@ class App(View):
     operations: tuple[OperationOfApp, ...] = Field(
         description="Its last operations, the newest first."
     )
+
+
+@cache
+def app_view() -> type[App]:
+    """Return the view of a small app with the fields that plug-ins add."""
+    return create_model("App", __base__=(*added("app_view"), App), __doc__=App.__doc__)
 
 
 def in_each(door: Door, read: Callable[[Door], Listing[Any]]) -> InEachApp:

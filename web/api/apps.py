@@ -32,7 +32,7 @@ def create_app(opened: Installation, body: Body) -> changes.AppliedApp:
     return changes.create(opened, ("", document(body, SMALL_APP.longest)))
 
 
-@answers(router, apps.show)
+@answers(router, apps.show, response_model=apps.app_view())
 def show_app(opened: Installation, app: str, response: Response) -> apps.App:
     """Show a small app with its document; its ETag names the document."""
     found = apps.show(opened, app)
