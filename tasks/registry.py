@@ -7,7 +7,6 @@ from threading import Lock
 from typing import Any
 
 from minutebook import readers, steps
-from minutebook.readers import registered_readers
 from minutebook.steps import StepFunction, StepSpec, registered_steps
 from models.errors import UnknownStep
 from models.parsing import KnownSteps
@@ -41,22 +40,16 @@ class Registry:
     ) -> None:
         self.failed: dict[str, str] = {}
         self.loaded: list[Loaded] = []
-        # What a child process imports to read from a reader: `module`, or `module:object`.
-        self.reader_modules: dict[str, str] = {}
         for origin in origins_of(modules, packages=packages):
             self._load(origin, within_s)
 
     def _load(self, origin: Origin, within_s: float) -> None:
-        before, readers_before = registered_steps(), registered_readers()
+        before = registered_steps()
         kept = [dict(shelf) for shelf in SHELVES]
         error = load(origin, within_s) or self._clash(before)
         if error is None:
             new = tuple(name for name in registered_steps() if name not in before)
             self.loaded.append(Loaded(origin, new))
-            name = ":".join(filter(None, (origin.module, origin.attribute)))
-            self.reader_modules |= {
-                reader: name for reader in registered_readers() if reader not in readers_before
-            }
             return
         for shelf, earlier in zip(SHELVES, kept, strict=True):
             shelf.clear()

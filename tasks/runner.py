@@ -209,7 +209,6 @@ class Runner:
             should_stop_source=self.lease.should_stop,
             attempts_left=max(0, claim.plan.policy.retry.max_attempts - claim.failures - 1),
             failed_modules=self.registry.failed,
-            reader_modules=self.registry.reader_modules,
         )
 
 

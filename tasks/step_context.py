@@ -78,8 +78,6 @@ class WorkContext(StepContext):
     attempts_left: int = 0
     # Modules of steps and readers that this worker could not import, and why.
     failed_modules: Mapping[str, str] = field(default_factory=dict)
-    # The module, or `module:object`, that registered each reader.
-    reader_modules: Mapping[str, str] = field(default_factory=dict)
 
     def __getattr__(self, name: str) -> Any:
         if name not in _REMEMBERED:

@@ -1,23 +1,24 @@
-"""Reader sources: rows from a registered Python function, in a child process."""
+"""Reader sources: rows from a registered Python function, in the worker, as steps are."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from copy import copy, deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from data.failures import SourceFailed
-from data.importing.bad_rows import BadRows
-from data.importing.in_child import reading_limits
-from data.settings import Settings
-from minutebook.readers import RegisteredReader, registered_readers
-from minutebook.steps import StepContext
-from models.problems import unknown_name
-from models.references import is_reference
-from runtime.references import SecretMissing, resolved
-from tasks.bounded import client
-from tasks.bounded.watch import Watch
+from pydantic import BaseModel, ValidationError
 
-ANSWER = "data.fetch.reader_child:answer"
+from data.failures import SourceFailed, Stopped
+from data.fetch.rows import Bounds, write_rows
+from data.importing.bad_rows import BadRows
+from data.settings import Settings
+from minutebook.error_text import text_of
+from minutebook.readers import RegisteredReader, registered_readers
+from minutebook.steps import StepContext, StepFailed
+from models.problems import path_of, remedy_of, unknown_name
+from models.references import is_reference
+from runtime.references import SecretMissing, hidden, resolved
+from tasks.bounded.watch import Watch
 
 
 def read(
@@ -30,68 +31,46 @@ def read(
 ) -> BadRows:
     """Write the rows of the reader `name` to `target`, as JSON Lines; return the rows left out.
 
-    `given` are its parameters, with unresolved references. The reader's progress, log lines and
-    checkpoint come into `context`. Raises SourceFailed for any error of the reader, and Stopped.
+    `given` are its parameters, with unresolved references. What the reader sets in its checkpoint
+    comes into `context` if it succeeds. Raises SourceFailed for any error of the reader, and
+    Stopped.
     """
     found = _registered(name)
     secrets = _secrets(found, given, settings)
-    arguments = {
-        "reader": name,
-        "module": _module_of(found, context),
-        "parameters": {**given, **secrets},
-        "secrets": list(secrets.values()),
-        "target": str(target),
-        "settings": settings.fetch.model_dump(mode="json"),
-        "context": _written(context),
-    }
-    limits = reading_limits(settings.fetch, f"reader {name}")
-    call = client.Call(ANSWER, arguments, loads=True)
-    made = client.run(call, limits, watch, _noted(context))
-    if made["checkpoint"] != context.checkpoint:
-        context.checkpoint.clear()
-        context.checkpoint.update(made["checkpoint"])
-    return BadRows.of_json(made["bad_rows"])
+    its = copy(context)
+    its.checkpoint = deepcopy(context.checkpoint)
+    its.parameters = _parameters(found, {**given, **secrets})
+    bounds = Bounds(f"reader {name}", settings.fetch, watch)
+    bad_rows = _read(found, its, target, bounds, list(secrets.values()))
+    context.checkpoint.clear()
+    context.checkpoint.update(its.checkpoint)
+    return bad_rows
 
 
-def _module_of(found: RegisteredReader, context: StepContext) -> str:
-    """Return the module whose import registers the reader."""
-    known: Mapping[str, str] = getattr(context, "reader_modules", {})
-    return known.get(found.name) or found.factory.__module__
-
-
-def _written(context: StepContext) -> dict[str, Any]:
-    """Return the fields of `context` as JSON, for `reader_child.ReaderContext`."""
-    app, last = context.small_app, context.last_success_at
-    return {
-        "operation_id": str(context.operation_id),
-        "occurrence_at": context.occurrence_at.isoformat(),
-        "attempt": context.attempt,
-        "subject": context.subject,
-        "triggerer": context.triggerer,
-        "small_app": {
-            "id": app.id,
-            "name": app.name,
-            "zone": app.zone,
-            "settings": dict(app.settings),
-        },
-        "recipients": [asdict(one) for one in context.recipients],
-        "run_number": context.run_number,
-        "last_success_at": last.isoformat() if last else None,
-        "checkpoint": context.checkpoint,
-        "left_s": context.time_left().total_seconds(),
-    }
-
-
-def _noted(context: StepContext) -> Callable[[str, Any], None]:
-    def note(kind: str, value: Any) -> None:
-        if kind == "step progress":
-            *counts, blocking = value
-            context.progress(*counts, blocking=blocking)
-        elif kind == "log":
-            level, text = value
-            context.logger.log(level, "%s", text)
-
-    return note
+def _read(
+    found: RegisteredReader,
+    context: StepContext,
+    target: Path,
+    bounds: Bounds,
+    secrets: Sequence[str],
+) -> BadRows:
+    rows: Any = ()
+    try:
+        rows = found.factory(context)
+        mapper = None if found.mapper_of is None else found.mapper_of(context)
+        return _hidden(write_rows(rows, target, bounds, mapper), secrets)
+    except Stopped:
+        raise
+    except (SourceFailed, StepFailed) as error:
+        text = str(error) if isinstance(error, SourceFailed) else f"{bounds.shown}: {error}"
+        raise SourceFailed(hidden(text, secrets), permanent=error.permanent) from None
+    except (Exception, SystemExit) as error:  # user code, whose errors may quote its parameters
+        shown = hidden(text_of(error), secrets)
+        raise SourceFailed(f"{bounds.shown}: {shown}") from None
+    finally:
+        close = getattr(rows, "close", None)
+        if callable(close):
+            close()
 
 
 def _registered(name: str) -> RegisteredReader:
@@ -114,3 +93,21 @@ def _secrets(
         }
     except SecretMissing as error:
         raise SourceFailed(f"reader {found.name}: {error}") from None
+
+
+def _parameters(found: RegisteredReader, values: Mapping[str, Any]) -> BaseModel:
+    try:
+        return found.parameters.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        text = f"{path_of(first['loc'])} {remedy_of(first)}"
+        raise SourceFailed(f"reader {found.name}: parameters.{text}", permanent=True) from None
+
+
+def _hidden(bad_rows: BadRows, secrets: Sequence[str]) -> BadRows:
+    """Return the bad rows without secrets; a mapper's errors may quote one."""
+    bad_rows.samples = [
+        replace(one, value=hidden(one.value, secrets), why=hidden(one.why, secrets))
+        for one in bad_rows.samples
+    ]
+    return bad_rows

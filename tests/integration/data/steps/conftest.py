@@ -154,7 +154,6 @@ class Work:
             should_stop_source=should_stop,
             attempts_left=attempts_left,
             failed_modules=registry_of(changed.step_modules).failed,
-            reader_modules=registry_of(changed.step_modules).reader_modules,
         )
 
 
