@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Annotated, Self, cast
 
-import sqlalchemy as sa
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
 from runtime import config
@@ -13,13 +12,15 @@ from runtime.sections.processes import RetentionSettings
 
 
 def _urls(value: dict[str, SecretStr]) -> Named[SecretStr]:
+    from sqlalchemy import exc, make_url
+
     for name, url in value.items():
         text = url.get_secret_value()
         if text.startswith(("env:", "file:")):
             continue
         try:
-            sa.make_url(text)
-        except (sa.exc.ArgumentError, ValueError):
+            make_url(text)
+        except (exc.ArgumentError, ValueError):
             raise ValueError(
                 f"{name}: write an SQLAlchemy URL such as postgresql://HOST/NAME, "
                 "or a reference to it: env:NAME or file:/absolute/path"
@@ -40,14 +41,10 @@ class FetchSettings(Section):
     max_bad_rows: float = Field(
         0.1, ge=0, le=1, description="share of rows that may be left out before a domain fails"
     )
-    import_s: float = Field(
-        600, gt=0, le=86_400, description="seconds one reader or import may take"
-    )
-    cpu_s: float = Field(
-        600, gt=0, le=86_400, description="seconds of CPU of one query, reader or import"
-    )
+    import_s: float = Field(600, gt=0, le=86_400, description="seconds one import may take")
+    cpu_s: float = Field(600, gt=0, le=86_400, description="seconds of CPU of one query or import")
     memory_mb: int = Field(
-        1024, ge=256, le=1_048_576, description="memory of one query, reader or import, in MiB"
+        1024, ge=256, le=1_048_576, description="memory of one query or import, in MiB"
     )
     threads: int = Field(2, ge=1, le=256, description="threads of one import")
     allow_private: bool = Field(False, description="whether URLs may lead to private addresses")

@@ -1,9 +1,12 @@
 """Checks of URLs and addresses in settings. No error repeats a URL: it may hold a password."""
 
 import re
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
-import sqlalchemy as sa
+if TYPE_CHECKING:
+    # A child process that only reads a file starts in half the time without it.
+    import sqlalchemy as sa
 
 DATABASES = {"sqlite", "sqlite+pysqlite", "postgresql", "postgresql+psycopg"}
 BROKERS = {"redis", "rediss", "redis+socket", "sentinel", "amqp", "amqps", "pyamqp"}
@@ -21,10 +24,12 @@ def host_and_port(host: str, port: int) -> str:
 
 def check_database_url(text: str) -> None:
     """Raise ValueError unless `text` is the URL of a durable database."""
+    from sqlalchemy.exc import ArgumentError
+
     remedy = "write sqlite:///PATH or postgresql://USER:PASSWORD@HOST/NAME"
     try:
         url = database_url(text)
-    except (sa.exc.ArgumentError, ValueError):
+    except (ArgumentError, ValueError):
         raise ValueError(remedy) from None
     if url.drivername not in DATABASES:
         raise ValueError(remedy)
@@ -32,12 +37,14 @@ def check_database_url(text: str) -> None:
         raise ValueError("a database in memory keeps nothing; write sqlite:///PATH")
 
 
-def database_url(text: str) -> sa.URL:
+def database_url(text: str) -> "sa.URL":
     """Return the URL of a database; `postgres:` is another name of `postgresql:`, as in libpq.
 
     Raises sqlalchemy.exc.ArgumentError or ValueError.
     """
-    url = sa.make_url(text)
+    from sqlalchemy import make_url
+
+    url = make_url(text)
     return url.set(drivername="postgresql") if url.drivername == "postgres" else url
 
 
@@ -129,7 +136,7 @@ def check_sender(text: str) -> None:
         raise ValueError("write one address, such as minutebook@example.com")
 
 
-def _is_in_memory(url: sa.URL) -> bool:
+def _is_in_memory(url: "sa.URL") -> bool:
     name = url.database or ":memory:"
     return ":memory:" in name or (name.startswith("file:") and url.query.get("mode") == "memory")
 

@@ -20,6 +20,7 @@ from runtime.postgresql import only_read
 from runtime.references import OF_SETTINGS, SecretMissing, resolved
 from tasks.bounded import client
 from tasks.bounded.child import Call
+from tasks.bounded.limits import GRACE_S
 from tasks.bounded.watch import Watch
 
 CONNECT_S = 10
@@ -40,9 +41,9 @@ def query(sql: str, name: str, target: Path, settings: Settings, watch: Watch) -
         "target": str(target),
         "settings": settings.fetch.model_dump(mode="json"),
     }
-    call = client.Call(f"{__name__}:answer", arguments)
+    call = client.Call(f"{__name__}:answer", arguments, is_online=True)
     limits = reading_limits(settings.fetch, f"connection {name}", "timeout_s")
-    limits = replace(limits, slack_s=CONNECT_S + client.GRACE_S)
+    limits = replace(limits, slack_s=CONNECT_S + GRACE_S)
     return BadRows.of_json(client.run(call, limits, watch))
 
 

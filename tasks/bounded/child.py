@@ -1,10 +1,11 @@
 """A child process: one call of one function, within its limits.
 
-The channel carries lines of JSON: the call comes in; notes and one answer go out. The client closes
-its direction to ask for a stop.
+Its standard input is the channel to the client, with lines of JSON: the call comes in; notes and
+one answer go out. The client closes its direction to ask for a stop, and so does its death.
 """
 
 import contextlib
+import ctypes
 import importlib
 import json
 import math
@@ -12,7 +13,6 @@ import os
 import resource
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,10 +21,11 @@ from typing import Any, BinaryIO
 
 from minutebook.error_text import text_of
 from tasks.bounded.failures import InputFailed, Stopped
-from tasks.bounded.limits import Over
+from tasks.bounded.limits import GRACE_S, Over
 from tasks.bounded.watch import Watch
 
 MIB = 1 << 20
+CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 
 
 @dataclass
@@ -34,7 +35,6 @@ class Call:
     arguments: Mapping[str, Any]
     files: list[int]
     _channel: socket.socket
-    _limits: Mapping[str, Any]
     _lock: threading.Lock = field(default_factory=threading.Lock)
     watch: Watch = field(init=False)
 
@@ -54,31 +54,30 @@ class Call:
         with self._lock, contextlib.suppress(OSError):
             self._channel.sendall(line.encode() + b"\n")
 
-    def limit(self) -> None:
-        """Set the limits: before it, trusted code may load what it needs."""
-        _limit(self._limits)
+
+def main() -> None:
+    """Answer the call on the standard input with the result of its function."""
+    channel = socket.socket(fileno=os.dup(0))
+    os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+    stream = channel.makefile("rb")
+    request = json.loads(stream.readline())
+    if not request["is_online"]:
+        _leave_networks()
+    call = Call(request["arguments"], request["files"], channel)
+    threading.Thread(target=_await_stop, args=(stream, call.watch), daemon=True).start()
+    answer = _answered(request, call)
+    call.send({"peak_mb": _peak_mb()})
+    call.write(answer)
+    # A thread of a library may still run.
+    os._exit(0)
 
 
-def run(name: str, channel: int, files: list[int]) -> None:
-    """Answer the call on `channel` with the result of the function `name` (`module:function`)."""
-    with socket.socket(fileno=channel) as connection:
-        stream = connection.makefile("rb")
-        request = json.loads(stream.readline())
-        call = Call(request["arguments"], files, connection, request["limits"])
-        threading.Thread(target=_await_stop, args=(stream, call.watch), daemon=True).start()
-        call.write(_answered(name, request, call))
-
-
-def _answered(name: str, request: Mapping[str, Any], call: Call) -> str:
+def _answered(request: Mapping[str, Any], call: Call) -> str:
     """Return the answer as JSON: the result of the function, or why there is none."""
     try:
-        module, _, attribute = name.partition(":")
+        module, _, attribute = request["function"].partition(":")
         function: Callable[[Call], Any] = getattr(importlib.import_module(module), attribute)
-        if request["path"]:
-            # The function loads modules of the user, and sets the limits after that.
-            sys.path[:] = request["path"]
-        else:
-            call.limit()
+        _limit(request["memory_mb"], request["cpu_s"])
         return json.dumps({"result": function(call)})
     except MemoryError:
         return json.dumps({"over": Over.MEMORY})
@@ -92,28 +91,37 @@ def _answered(name: str, request: Mapping[str, Any], call: Call) -> str:
         return json.dumps({"error": text_of(error)})
 
 
+def _leave_networks() -> None:
+    """Move to a namespace without a network, if the kernel lets this account make one."""
+    unshare = getattr(ctypes.CDLL(None), "unshare", None)
+    # Root keeps its rights over files; another account needs a namespace of users as well.
+    if unshare is not None and unshare(CLONE_NEWNET) != 0:
+        unshare(CLONE_NEWUSER | CLONE_NEWNET)
+
+
 def _await_stop(stream: BinaryIO, watch: Watch) -> None:
+    # PR_SET_PDEATHSIG would follow the thread that started this process: those of downloads end.
     with contextlib.suppress(OSError):
         stream.read(1)
     watch.stop()
+    threading.Event().wait(GRACE_S)
+    os.killpg(0, signal.SIGKILL)
 
 
-def _limit(limits: Mapping[str, Any]) -> None:
+def _limit(memory_mb: int, cpu_s: float) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    space = _address_space()
     # macOS accepts this limit, and ignores it.
     with contextlib.suppress(ValueError, OSError):
-        most = space + limits["memory_mb"] * MIB
+        most = _address_space() + memory_mb * MIB
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
     used = resource.getrusage(resource.RUSAGE_SELF)
-    cpu_s = limits["cpu_s"] + used.ru_utime + used.ru_stime
-    whole = max(1, math.ceil(cpu_s))
+    whole = max(1, math.ceil(cpu_s + used.ru_utime + used.ru_stime))
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CPU, (whole, whole + 1))
     # The kernel counts whole seconds for the limit above.
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.signal(signal.SIGXCPU, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_PROF, limits["cpu_s"])
+    signal.setitimer(signal.ITIMER_PROF, cpu_s)
 
 
 def _address_space() -> int:
@@ -123,3 +131,17 @@ def _address_space() -> int:
     except OSError:
         return 0
     return (int(pages[0]) - int(pages[1])) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _peak_mb() -> float:
+    """Return the most memory that this process has used."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MIB
+    # Linux counts the client's memory into `ru_maxrss`.
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
+
+
+if __name__ == "__main__":
+    main()

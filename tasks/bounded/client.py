@@ -1,30 +1,24 @@
 """Calls of functions in child processes with limits."""
 
-import atexit
 import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
-from runtime.clock import monotonic
+from runtime.clock import monotonic, wait_for
 from tasks.bounded.failures import Stopped
-from tasks.bounded.limits import Exit, Limits, Over, result_of
-from tasks.bounded.server import NAME_SIZE
+from tasks.bounded.limits import GRACE_S, Exit, Limits, Over, result_of
 from tasks.bounded.watch import Watch
 
 # How soon a stop and the end of the time are seen.
 CHECK_S = 0.1
-# What a child may still do after a stop, such as end its query on a server.
-GRACE_S = 2.0
-# How long the kernel may take to end a killed child.
-KILLED_S = 10.0
 LONGEST_ANSWER = 64 << 20
 PIECE = 1 << 16
 # A time-out of 0 would mean not to wait at all, and fail in another way.
@@ -36,13 +30,14 @@ Note = Callable[[str, Any], None]
 class Call:
     """A call of `function` (`module:name`) with arguments as JSON, and open files.
 
-    `loads` is whether the function loads modules of the user, from this process's module path.
+    `is_online` is whether it needs a network: without, its process has none where the kernel lets
+    this account make namespaces.
     """
 
     function: str
     arguments: Mapping[str, Any]
     files: Sequence[int] = ()
-    loads: bool = False
+    is_online: bool = False
 
 
 def run(
@@ -58,14 +53,16 @@ def run(
     InputFailed and Stopped; in each case the child has ended.
     """
     watch.check()
-    with _asked(call) as asked:
-        is_in_time = asked.follow(call, limits, watch, note)
-        exit_ = asked.ended()
-    if ended is not None and exit_ is not None:
-        ended(exit_)
+    end = monotonic() + limits.time_s + limits.slack_s
+    with closing(_Child(call, limits)) as child:
+        is_in_time = child.answers_by(end, watch, note)
+    if ended is not None and child.exit is not None:
+        ended(child.exit)
+    if child.answer is None and watch.is_stopped:
+        raise Stopped
     if not is_in_time:
-        raise Stopped if watch.is_stopped else limits.over(Over.TIME)
-    return result_of(asked.answer, exit_, limits)
+        raise limits.over(Over.TIME)
+    return result_of(child.answer, child.exit, limits)
 
 
 def stream(call: Call, limits: Limits) -> Generator[bytes]:
@@ -74,24 +71,21 @@ def stream(call: Call, limits: Limits) -> Generator[bytes]:
     The child waits while nobody takes the pieces, and ends when the generator is closed. Raises
     OverLimit and InputFailed, also after some pieces.
     """
+    end = monotonic() + limits.time_s
     output, its_output = socket.socketpair()
-    with output, ExitStack() as until_asked:
-        until_asked.enter_context(its_output)
-        files = (*call.files, its_output.fileno())
-        with _asked(replace(call, files=files)) as asked:
-            until_asked.close()
-            end = monotonic() + limits.time_s
-            asked.send(call, limits)
+    with output:
+        with its_output:
+            child = _Child(replace(call, files=(*call.files, its_output.fileno())), limits)
+        with closing(child):
             try:
                 while piece := _received(output, end):
                     yield piece
             except TimeoutError:
                 raise limits.over(Over.TIME) from None
-            is_in_time = asked.answers_by(end + limits.slack_s, Watch(), None)
-            exit_ = asked.ended()
+            is_in_time = child.answers_by(end + limits.slack_s, Watch(), None)
     if not is_in_time:
         raise limits.over(Over.TIME)
-    result_of(asked.answer, exit_, limits)
+    result_of(child.answer, child.exit, limits)
 
 
 def _received(output: socket.socket, end: float) -> bytes:
@@ -100,59 +94,79 @@ def _received(output: socket.socket, end: float) -> bytes:
     return output.recv(PIECE)
 
 
-@dataclass
-class _Asked:
-    channel: socket.socket
-    life: socket.socket
-    answer: dict[str, Any] | None = None
-    _held: bytes = b""
+class _Child:
+    """A child that was sent its call; `close` ends it, and what it started."""
 
-    def follow(self, call: Call, limits: Limits, watch: Watch, note: Note | None) -> bool:
-        """Send the call and take the child's lines up to its answer; return False if it is late."""
-        end = monotonic() + limits.time_s + limits.slack_s
-        self.send(call, limits)
-        return self.answers_by(end, watch, note)
+    def __init__(self, call: Call, limits: Limits) -> None:
+        self.answer: dict[str, Any] | None = None
+        self.exit: Exit | None = None
+        self._held = b""
+        self._peak_mb = 0.0
+        self._channel, its_channel = socket.socketpair()
+        try:
+            with its_channel:
+                self._process = _started(its_channel.fileno(), call.files)
+        except OSError as error:
+            self._channel.close()
+            raise limits.error(f"cannot be read: no process can start: {error}") from None
+        self._send(call, limits)
+
+    def _send(self, call: Call, limits: Limits) -> None:
+        request = {
+            "function": call.function,
+            "arguments": call.arguments,
+            "files": list(call.files),
+            "is_online": call.is_online,
+            "memory_mb": limits.memory_mb,
+            "cpu_s": limits.cpu_s,
+        }
+        try:
+            line = json.dumps(request, default=_plain).encode() + b"\n"
+        except BaseException:
+            self.close()
+            raise
+        self._channel.settimeout(limits.time_s)
+        # A child that ended at once is reported by its end.
+        with contextlib.suppress(OSError):
+            self._channel.sendall(line)
+        self._channel.settimeout(CHECK_S)
 
     def answers_by(self, end: float, watch: Watch, note: Note | None) -> bool:
-        """Take the child's lines up to its answer; return False if it is late."""
+        """Take the child's lines up to its answer, or its end; return False if it is late."""
         has_stopped = False
         while self.answer is None:
             if not has_stopped and watch.is_stopped:
                 has_stopped, end = True, monotonic() + GRACE_S
                 # The child sees the end of its input.
-                self.channel.shutdown(socket.SHUT_WR)
+                self._channel.shutdown(socket.SHUT_WR)
             if monotonic() >= end:
                 return False
             try:
-                piece = self.channel.recv(PIECE)
+                piece = self._channel.recv(PIECE)
             except TimeoutError:
                 continue
+            except ConnectionResetError:
+                piece = b""
             if not piece:
+                # It closed its end: its own signal or code comes before ours.
+                wait_for(self._has_ended, GRACE_S)
                 break
             self._take(piece, watch, note)
         return True
 
-    def ended(self) -> Exit | None:
-        """Return the end of the child, which is killed if it has not answered."""
-        if self.answer is None:
-            self.life.shutdown(socket.SHUT_WR)
-        self.life.settimeout(KILLED_S)
-        with contextlib.suppress(OSError, ValueError), self.life.makefile("rb") as stream:
-            return Exit(**json.loads(stream.readline()))
-        return None
-
-    def send(self, call: Call, limits: Limits) -> None:
-        """Send the call."""
-        request = {
-            "arguments": call.arguments,
-            "limits": {"memory_mb": limits.memory_mb, "cpu_s": limits.cpu_s},
-            "path": sys.path if call.loads else None,
-        }
-        self.channel.settimeout(limits.time_s)
-        # A child that ended at once is reported by its end.
+    def close(self) -> None:
+        """End the child, and keep how it ended."""
+        self._channel.close()
+        pid = self._process.pid
         with contextlib.suppress(OSError):
-            self.channel.sendall(json.dumps(request, default=_plain).encode() + b"\n")
-        self.channel.settimeout(CHECK_S)
+            os.killpg(pid, signal.SIGKILL)
+            _pid, status, used = os.wait4(pid, 0)
+            code = self._process.returncode = os.waitstatus_to_exitcode(status)
+            self.exit = Exit(code, self._peak_mb, used.ru_utime + used.ru_stime)
+
+    def _has_ended(self) -> bool:
+        options = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, self._process.pid, options) is not None
 
     def _take(self, piece: bytes, watch: Watch, note: Note | None) -> None:
         *lines, self._held = (self._held + piece).split(b"\n")
@@ -165,82 +179,26 @@ class _Asked:
             elif "note" in found:
                 if note is not None:
                     note(*found["note"])
+            elif "peak_mb" in found:
+                self._peak_mb = found["peak_mb"]
             else:
                 self.answer = found
+
+
+def _started(channel: int, files: Sequence[int]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "tasks.bounded.child"],
+        stdin=channel,
+        # Standard error: what a library prints belongs into the log.
+        stdout=2,
+        pass_fds=files,
+        # Each arena reserves address space, which the limit of memory counts.
+        env={**os.environ, "MALLOC_ARENA_MAX": "2"},
+        # Ctrl-C reaches only this process; and a group ends as one.
+        start_new_session=True,
+    )
 
 
 def _plain(value: object) -> object:
     """Return an immutable mapping, such as an app's settings, as an object; all else as text."""
     return dict(value) if isinstance(value, Mapping) else str(value)
-
-
-@contextmanager
-def _asked(call: Call) -> Iterator[_Asked]:
-    """Yield the connection to a new child; the child ends with the block."""
-    channel, its_channel = socket.socketpair()
-    life, its_life = socket.socketpair()
-    with channel, life:
-        with its_channel, its_life:
-            _request(call.function, [its_channel.fileno(), its_life.fileno(), *call.files])
-        yield _Asked(channel, life)
-
-
-class _Server:
-    """The server of this process; its control connection is its standard input."""
-
-    def __init__(self) -> None:
-        self.control, theirs = socket.socketpair()
-        with theirs:
-            self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "tasks.bounded.server"],
-                stdin=theirs.fileno(),
-                # Standard error: what user code prints belongs into the log.
-                stdout=2,
-                # Each arena reserves address space, which the limit of memory counts.
-                env={**os.environ, "MALLOC_ARENA_MAX": "2"},
-                # Ctrl-C reaches only this process.
-                start_new_session=True,
-            )
-
-    def close(self) -> None:
-        """End the server and its children."""
-        self.control.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(KILLED_S)
-
-
-_lock = threading.Lock()
-_servers: list[_Server] = []
-
-
-def _request(function: str, files: list[int]) -> None:
-    """Ask this process's server for a child; start the server if there is none."""
-    name = function.ljust(NAME_SIZE).encode()
-    with _lock:
-        if _servers and _servers[0].process.poll() is not None:
-            _servers.pop().close()
-        if not _servers:
-            _servers.append(_Server())
-        socket.send_fds(_servers[0].control, [name], files)
-
-
-def _forget() -> None:
-    """Let a forked process start a server of its own."""
-    global _lock  # noqa: PLW0603 - another thread may have held it during the fork
-    _lock = threading.Lock()
-    for server in _servers:
-        server.control.close()
-        # It is not a child of this process: subprocess must not wait for it.
-        server.process.returncode = 0
-    _servers.clear()
-
-
-@atexit.register
-def close() -> None:
-    """End this process's server; the next call starts another."""
-    with _lock:
-        while _servers:
-            _servers.pop().close()
-
-
-os.register_at_fork(after_in_child=_forget)

@@ -8,6 +8,9 @@ from typing import Any
 
 from tasks.bounded.failures import InputFailed, Stopped
 
+# What a child may still do after a stop, such as end its query on a server.
+GRACE_S = 2.0
+
 
 class Over(StrEnum):
     """A limit that a child exceeded."""
@@ -66,9 +69,8 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """The end of a child: its signal (0: none), exit code, peak of memory, and CPU."""
+    """The end of a child: its code (below 0: a signal), memory (if it answered), and CPU."""
 
-    signal: int = 0
     code: int = 0
     peak_mb: float = 0.0
     cpu_s: float = 0.0
@@ -97,10 +99,10 @@ def _ended(exit_: Exit | None, limits: Limits) -> OverLimit:
     """Return the error of a child that ended without an answer."""
     if exit_ is None:
         return limits.error("cannot be read: its process was lost")
-    if exit_.signal in (signal.SIGXCPU, signal.SIGPROF):
+    if -exit_.code in (signal.SIGXCPU, signal.SIGPROF):
         return limits.over(Over.CPU)
-    if not exit_.signal:
+    if exit_.code >= 0:
         return limits.error(f"ended its process with the code {exit_.code}")
-    name = signal.Signals(exit_.signal).name
+    name = signal.Signals(-exit_.code).name
     # C++ code that gets no memory often aborts.
     return limits.error(f"ended its process with {name}; perhaps it {limits.exceeded(Over.MEMORY)}")

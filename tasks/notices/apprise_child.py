@@ -18,7 +18,7 @@ MOST_READ = 1 << 20
 LONGEST_LINE = 4_096
 _CONNECTING = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
 _SEND = requests.Session.send
-# Its plug-ins are loaded with the first URL: once, before the children are forked.
+# Its plug-ins are loaded with the first URL: here, before the limits hold.
 apprise.Apprise.instantiate("json://localhost")
 
 

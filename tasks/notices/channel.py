@@ -77,7 +77,7 @@ def send(name: str, message: Message, settings: Settings) -> None:
         "allow_private": settings.hook.allow_private,
     }
     try:
-        call = client.Call("tasks.notices.apprise_child:send", its)
+        call = client.Call("tasks.notices.apprise_child:send", its, is_online=True)
         answer = client.run(call, _limits(name, settings), Watch())
     except InputFailed as error:
         raise Undelivered(without(url, str(error)), permanent=False) from None

@@ -1,7 +1,7 @@
 """Child processes with limits: what each one ends with, and what it leaves behind."""
 
-import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -19,6 +19,7 @@ from tasks.bounded import client
 from tasks.bounded.client import Call
 from tasks.bounded.limits import Exit, Limits, Over, OverLimit
 from tasks.bounded.watch import Watch
+from tests.namespaces import own_namespaces
 
 HUNGRY = "tests.integration.tasks.bounded.hungry"
 NAMES = {Over.MEMORY: "SCHED_X_MB", Over.CPU: "SCHED_X_CPU_S", Over.TIME: "SCHED_X_S"}
@@ -27,12 +28,10 @@ ROOT = Path(__file__).parents[4]
 
 @pytest.fixture(autouse=True, scope="module")
 def path() -> Iterator[None]:
-    """Let the server find these tests' functions."""
-    client.close()
+    """Let children find these tests' functions."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(ROOT))
         yield
-    client.close()
 
 
 def asked(name: str, watch: Watch | None = None, limits: Any = None, **arguments: Any) -> Any:
@@ -165,13 +164,21 @@ def test_a_child_gets_the_open_file_and_dumps_no_core(tmp_path: Path) -> None:
     assert "s3cret" not in seen["command"]
 
 
-def test_a_killed_server_is_replaced() -> None:
-    asked("double", number=1)
-    server = client._servers[0].process
-    server.kill()
-    server.wait()
+@pytest.fixture
+def port() -> Iterator[int]:
+    """The port of a server on this machine."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
 
-    assert asked("double", number=2) == 4
+
+def test_a_child_reaches_a_network_only_if_its_call_says_so(port: int) -> None:
+    own_namespaces("--net")
+    limits = Limits(100, 30, 60)
+
+    online = Call(f"{HUNGRY}:connect", {"port": port}, is_online=True)
+    assert client.run(online, limits, Watch()) == "connected"
+    with pytest.raises(OverLimit, match="Network is unreachable"):
+        asked("connect", port=port)
 
 
 PARENT = """
@@ -183,7 +190,7 @@ run(Call(sys.argv[1], {"file": sys.argv[2]}), Limits(100, 600, 600), Watch())
 """
 
 
-def test_the_server_and_its_children_end_with_a_killed_process(tmp_path: Path) -> None:
+def test_a_child_and_what_it_started_end_with_a_killed_process(tmp_path: Path) -> None:
     file = tmp_path / "pid"
     command = [sys.executable, "-c", PARENT, f"{HUNGRY}:breed", str(file)]
     with subprocess.Popen(command, cwd=ROOT) as parent:
@@ -191,7 +198,7 @@ def test_the_server_and_its_children_end_with_a_killed_process(tmp_path: Path) -
         ours = psutil.Process(parent.pid).children(recursive=True)
         parent.send_signal(signal.SIGKILL)
 
-    assert len(ours) == 3
+    assert len(ours) == 2
     _gone, alive = psutil.wait_procs(ours, 30)
     assert not alive
 
@@ -225,13 +232,18 @@ def test_a_stream_that_is_not_whole_ends_with_an_error(then: str, limits: Any, e
 def test_a_stream_that_is_closed_ends_its_child() -> None:
     pieces = streamed("sleep")
     next(pieces)
-    before = children()
+    (child,) = psutil.Process().children()
 
     pieces.close()  # type: ignore[attr-defined]
 
-    assert wait_for(lambda: len(children()) == len(before) - 1, 10)
+    assert not child.is_running()
 
 
-def children() -> list[psutil.Process]:
-    """Return the children of the server."""
-    return [one for one in psutil.Process().children(recursive=True) if one.ppid() != os.getpid()]
+def test_a_stream_may_go_on_in_another_thread() -> None:
+    taken: list[bytes] = []
+    pieces = streamed("repeat")
+    first = threading.Thread(target=lambda: taken.append(next(pieces)))
+    first.start()
+    first.join()
+
+    assert b"".join([*taken, *pieces]) == b"abc" * 100_000
