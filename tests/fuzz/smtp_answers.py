@@ -4,14 +4,16 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 
 from runtime.clock import monotonic
-from tasks.outgoing.mail.bounded_smtp import LARGEST_ANSWER
 from tasks.outgoing.mail.failures import MailRefused, MailServerFailed
-from tasks.outgoing.mail.smtp import Server, SmtpTransport
+from tasks.outgoing.mail.message import Content, Envelope, build_message
+from tasks.outgoing.mail.smtp import LONGEST_SAID, Server, SmtpTransport
 from tests.hostile.raw_server import raw_server
-from tests.hostile.test_servers import SECRET, message
 
+NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
+SECRET = "PASSW0RD"
 BETWEEN = b"\n%%\n"
 TIMEOUT_S = 1.0
 # Greeting, EHLO, HELO, three ways to log in of two steps each, MAIL, RCPT, DATA, text, RSET, QUIT.
@@ -58,9 +60,10 @@ def _sends(server: Server) -> None:
 
 
 def _send(transport: SmtpTransport) -> None:
+    envelope = Envelope("mb@example.com", "ann@example.com", None, "<1.send@example.com>", NOW)
     try:
-        transport.send(message())
+        transport.send(build_message(Content("Hello", "text"), envelope))
     except (MailServerFailed, MailRefused) as error:
         assert SECRET not in str(error), "the password is in the error"
-        assert len(str(error)) < 2 * LARGEST_ANSWER
+        assert len(str(error)) < 2 * LONGEST_SAID
         raise

@@ -1,9 +1,7 @@
-"""Mail and web servers that never stop, trickle, or speak to the terminal."""
+"""Web servers that speak to the terminal, and URLs with a password."""
 
 import socket
 import threading
-from datetime import UTC, datetime
-from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
@@ -14,66 +12,9 @@ from data.settings import FetchSettings
 from runtime.egress.request import Request
 from runtime.visible import visible_line
 from tasks.bounded.watch import Watch
-from tasks.outgoing.mail.bounded_smtp import LARGEST_ANSWER
-from tasks.outgoing.mail.failures import MailServerFailed
-from tasks.outgoing.mail.message import Content, Envelope, build_message
-from tasks.outgoing.mail.smtp import Server, SmtpTransport
-from tests.hostile.raw_server import Speaks, raw_server
+from tests.hostile.raw_server import raw_server
 
-NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
 SECRET = "PASSW0RD"
-
-
-def send(port: int, timeout_s: float) -> None:
-    """Send a message to the server on `port`."""
-    transport = SmtpTransport(Server.of_url(f"smtp://127.0.0.1:{port}"), timeout_s)
-    transport.send(message())
-
-
-def message() -> EmailMessage:
-    """Return a message to one recipient."""
-    envelope = Envelope("mb@example.com", "ann@example.com", None, "<1.send@example.com>", NOW)
-    return build_message(Content("Hello", "text"), envelope)
-
-
-def without_end(connection: socket.socket, over: threading.Event) -> None:
-    """Greet, and answer EHLO with line after line."""
-    connection.sendall(b"220 hello\r\n")
-    connection.recv(1000)
-    while not over.is_set():
-        connection.sendall(b"250-and one more\r\n" * 100)
-
-
-def in_one_line(connection: socket.socket, over: threading.Event) -> None:
-    """Greet with a line that never ends."""
-    connection.sendall(b"220-")
-    while not over.is_set():
-        connection.sendall(b"x" * 10_000)
-
-
-def trickles(connection: socket.socket, over: threading.Event) -> None:
-    """Greet with a byte at a time, each well within the time-out of a read."""
-    connection.sendall(b"220-")
-    while not over.wait(0.1):
-        connection.sendall(b"x")
-
-
-@pytest.mark.parametrize("speaks", [without_end, in_one_line])
-def test_an_answer_without_end_is_cut_off(speaks: Speaks) -> None:
-    with raw_server(speaks) as port, pytest.raises(MailServerFailed) as failed:
-        send(port, timeout_s=60)
-
-    assert "cannot be reached" in str(failed.value)
-    assert len(str(failed.value)) < LARGEST_ANSWER / 10
-
-
-def test_an_answer_that_trickles_has_the_time_of_one_answer() -> None:
-    # A trickle resets a time-out per read: without a deadline this would never end.
-    with (
-        raw_server(trickles) as port,
-        pytest.raises(MailServerFailed, match="no complete answer in 1 s"),
-    ):
-        send(port, timeout_s=1)
 
 
 def test_the_reason_of_a_web_server_is_not_passed_on(tmp_path: Path) -> None:

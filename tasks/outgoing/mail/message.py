@@ -11,13 +11,18 @@ from email.utils import format_datetime, parseaddr
 from urllib.parse import quote
 
 LONGEST_SUBJECT = 250
+# The library folds a longer one without its quotes.
+LONGEST_NAME = 60
 # A header line is limited to 998 characters.
 LONGEST_URL = 900
+UNUSUAL = "a name or the subject cannot be written as a header; write it more plainly"
 _LOCAL = re.compile(r"[^\s\"(),:;<>@\[\\\]]+")
 _NAME = re.compile(r"[A-Za-z0-9.-]+@[A-Za-z0-9.-]+")
 _URL = re.compile(r"(https?|mailto):[!#-;=?-\[\]_a-z~]+")
 # The beginning of an encoded word (RFC 2047), which Python's parser would decode in our values.
-_ENCODED_WORD = re.compile(r"=(?=\?[^?]*\?[bq]\?)", re.IGNORECASE)
+_ENCODED_WORD = re.compile(r"=(?=\?)")
+# A line of a header that begins another header, or the body.
+_NEXT_HEADER = re.compile(r"[\r\n](?![ \t\n])(?=.)", re.DOTALL)
 _MESSAGE_ID = re.compile(r"<[A-Za-z0-9._-]+@[A-Za-z0-9._-]+>")
 
 
@@ -31,7 +36,8 @@ class _WholeHeader(UnstructuredHeader, BaseHeader):
 _FACTORY = HeaderRegistry()
 for _header in ("list-unsubscribe", "message-id"):
     _FACTORY.map_to_type(_header, _WholeHeader)
-POLICY = SMTP.clone(header_factory=_FACTORY)
+# Every server accepts 7 bits.
+POLICY = SMTP.clone(header_factory=_FACTORY, cte_type="7bit")
 
 
 class InvalidAddress(ValueError):
@@ -78,13 +84,12 @@ def build_message(content: Content, envelope: Envelope) -> EmailMessage:
     """
     if _MESSAGE_ID.fullmatch(envelope.message_id) is None:
         raise ValueError(f"message id {envelope.message_id!r}")
-    message = EmailMessage(policy=POLICY)
-    message["From"] = parse_address(envelope.sender)
-    message["To"] = parse_address(envelope.address, envelope.name)
-    try:
-        message["Subject"] = one_line(content.subject)
-    except Exception as error:  # unusual text makes the library raise errors of many types
-        raise InvalidAddress(f"the subject cannot be written as a header: {error}") from None
+    sender, to = parse_address(envelope.sender), parse_address(envelope.address, envelope.name)
+    is_ascii = (sender.addr_spec + to.addr_spec).isascii()
+    message = EmailMessage(policy=POLICY.clone(utf8=not is_ascii))
+    message["From"] = sender
+    message["To"] = to
+    _add_subject(message, content.subject)
     message["Date"] = format_datetime(envelope.sent_at)
     message["Message-ID"] = envelope.message_id
     # RFC 3834: suppresses automatic replies.
@@ -98,6 +103,17 @@ def build_message(content: Content, envelope: Envelope) -> EmailMessage:
         message.add_alternative(content.html, subtype="html")
         _add_images(message, content.images)
     return message
+
+
+def _add_subject(message: EmailMessage, subject: str) -> None:
+    """Add the subject. Raises InvalidAddress if it or the recipient's name is no single header."""
+    try:
+        message["Subject"] = one_line(subject)
+        folded = [message[name].fold(policy=message.policy) for name in ("To", "Subject")]
+    except Exception:  # unusual text makes the library raise errors of many types
+        raise InvalidAddress(UNUSUAL) from None
+    if any(map(_NEXT_HEADER.search, folded)):
+        raise InvalidAddress(UNUSUAL)
 
 
 def unsubscribe_url(pattern: str | None, recipient: str, app: str) -> str | None:
@@ -145,7 +161,7 @@ def parse_address(written: str, name: str | None = None) -> Address:
     if "@" not in bare or not is_alone or _has_controls(written):
         raise InvalidAddress(f"{written!r} is not an e-mail address")
     try:
-        return _address(one_line(name if name is not None else shown), bare)
+        return _address(one_line(name if name is not None else shown)[:LONGEST_NAME], bare)
     except Exception as error:  # unusual names make the library raise errors of many types
         raise InvalidAddress(f"{written!r} is not an e-mail address: {error}") from None
 

@@ -1,9 +1,9 @@
 """SMTP: one connection for many messages, and the meaning of the server's answers.
 
 A 5xx about the recipient or the message is permanent, a 4xx temporary; a 5xx about the sender
-concerns all messages. If the connection breaks before the message's text is sent, the message is
-sent again at once. If it breaks later, the server may have accepted the message: a later attempt
-repeats it under the same Message-ID.
+concerns all messages. After a 421, which ends a connection, the message is sent again at once over
+another one. If a connection breaks without an answer, the server may have accepted the message: a
+later attempt repeats it under the same Message-ID.
 """
 
 import smtplib
@@ -16,9 +16,7 @@ from urllib.parse import unquote, urlsplit
 from runtime.clock import monotonic
 from runtime.urls import host_and_port
 from runtime.visible import visible
-from tasks.outgoing.mail.bounded_smtp import Client, SecureClient
 from tasks.outgoing.mail.failures import MailRefused, MailServerFailed
-from tasks.outgoing.mail.payload import Payload, payload_of
 
 PORTS = {"smtp": 25, "smtp+starttls": 587, "smtps": 465}
 # Below the limits at which servers end a connection without a warning.
@@ -26,6 +24,10 @@ MESSAGES_PER_CONNECTION = 100
 LONGEST_SILENCE_S = 30.0
 # This many broken connections in a row are the server's fault, not a message's.
 MOST_BREAKS = 3
+# Of what a server says, in an error.
+LONGEST_SAID = 1_000
+# A message that the server does not accept for its size (RFC 1870).
+TOO_LARGE = 552
 
 
 class _Broken(Exception):
@@ -76,15 +78,14 @@ class SmtpTransport:
         Raises MailRefused if this message was not accepted, or possibly not, and MailServerFailed
         if the next one would fail too.
         """
-        payload = payload_of(message)
         self._leave_worn()
         was_open = self._client is not None
         try:
-            self._try(payload)
+            self._try(message)
         except _Broken as error:
             if not was_open or error.uncertain:
                 raise self._refusal_of(error) from None
-            self._try_anew(payload)
+            self._try_anew(message)
         self._breaks = 0
 
     def probe(self) -> str:
@@ -114,16 +115,16 @@ class SmtpTransport:
         if self._sent >= MESSAGES_PER_CONNECTION or is_idle:
             self.close()
 
-    def _try_anew(self, payload: Payload) -> None:
+    def _try_anew(self, message: EmailMessage) -> None:
         try:
-            self._try(payload)
+            self._try(message)
         except _Broken as error:
             raise self._refusal_of(error) from None
 
-    def _try(self, payload: Payload) -> None:
+    def _try(self, message: EmailMessage) -> None:
         """Send over the connection; raises _Broken after dropping it."""
         try:
-            _transact(self._connected(), payload)
+            _transact(self._connected(), message)
         except _Broken:
             self.drop()
             raise
@@ -161,7 +162,7 @@ class SmtpTransport:
             except smtplib.SMTPNotSupportedError as error:
                 raise MailServerFailed(f"{self.server.host}: {error}", permanent=True) from None
             except (smtplib.SMTPException, OSError) as error:
-                raise MailServerFailed(f"{where} cannot be reached: {error}") from None
+                raise MailServerFailed(f"{where} cannot be reached: {_reason(error)}") from None
             self._sent, self._used_at = 0, monotonic()
         return self._client
 
@@ -184,72 +185,47 @@ def _greet(server: Server, timeout_s: float) -> smtplib.SMTP:
     where = (server.host, server.port)
     if server.scheme == "smtps":
         context = ssl.create_default_context()
-        return SecureClient(*where, timeout=timeout_s, context=context)
-    return Client(*where, timeout=timeout_s)
+        return smtplib.SMTP_SSL(*where, timeout=timeout_s, context=context)
+    return smtplib.SMTP(*where, timeout=timeout_s)
 
 
-def _transact(client: smtplib.SMTP, payload: Payload) -> None:
+def _transact(client: smtplib.SMTP, message: EmailMessage) -> None:
     """Send one message; raises MailRefused, MailServerFailed or _Broken."""
-    options = _options(client, payload)
+    sender, recipient = (message[name].addresses[0].addr_spec for name in ("From", "To"))
     try:
-        _expect(client, client.mail(payload.sender, options), is_about_sender=True)
-        _expect(client, client.rcpt(payload.recipient))
-    except (smtplib.SMTPException, OSError) as error:
-        raise _Broken(_reason(error)) from None
-    try:
-        answer = client.data(payload.content)
+        client.send_message(message, sender, recipient)
+    except smtplib.SMTPSenderRefused as error:
+        is_about_sender = error.smtp_code >= 500 and error.smtp_code != TOO_LARGE
+        raise _refused(error.smtp_code, error.smtp_error, is_about_sender=is_about_sender) from None
+    except smtplib.SMTPRecipientsRefused as error:
+        raise _refused(*error.recipients[recipient]) from None
     except smtplib.SMTPDataError as error:
-        # The server refused before it received the text.
-        _expect(client, (error.smtp_code, _said(error.smtp_error).encode()))
-        raise _Broken(_reason(error)) from None
+        raise _refused(error.smtp_code, error.smtp_error, is_sent=True) from None
+    except smtplib.SMTPNotSupportedError:
+        text = "the server accepts only ASCII addresses (no SMTPUTF8)"
+        raise MailRefused(text, permanent=True) from None
     except (smtplib.SMTPException, OSError) as error:
         raise _Broken(_reason(error), uncertain=True) from None
-    _expect(client, answer, is_sent=True)
 
 
-def _options(client: smtplib.SMTP, payload: Payload) -> list[str]:
-    """Return the options of MAIL. Raises MailRefused if the server cannot accept the message."""
-    options, size = [], client.esmtp_features.get("size", "")
-    if size.isdecimal() and 0 < int(size) < len(payload.content):
-        text = f"a message of {len(payload.content):,} bytes; the server accepts {int(size):,}"
-        raise MailRefused(text, permanent=True)
-    if size:
-        options.append(f"size={len(payload.content)}")
-    if payload.is_utf8:
-        if not client.has_extn("smtputf8"):
-            text = "the server accepts only ASCII addresses (no SMTPUTF8)"
-            raise MailRefused(text, permanent=True)
-        options.append("SMTPUTF8")
-    if client.has_extn("8bitmime"):
-        options.append("BODY=8BITMIME")
-    return options
-
-
-def _expect(
-    client: smtplib.SMTP,
-    answer: tuple[int, bytes],
-    *,
-    is_about_sender: bool = False,
-    is_sent: bool = False,
-) -> None:
-    """Raise the error of an answer other than 2xx; `is_sent`: the server has the message's text."""
-    code, text = answer[0], f"{answer[0]} {_said(answer[1])}"
-    if 200 <= code < 300:
-        return
+def _refused(
+    code: int, text: bytes | str, *, is_about_sender: bool = False, is_sent: bool = False
+) -> Exception:
+    """Return the error of an answer; `is_sent`: the server may have the message's text."""
+    said = f"{code} {_said(text)}"
     # 421 is about the connection (often a limit of messages), not about the message.
     if code == 421 or code < 0:
-        raise _Broken(text, uncertain=is_sent)
-    with suppress(smtplib.SMTPException, OSError):
-        client.rset()
-    if is_about_sender and code >= 500:
-        raise MailServerFailed(f"the sender was refused: {text}", permanent=True)
-    raise MailRefused(text, permanent=code >= 500)
+        return _Broken(said, uncertain=is_sent)
+    if is_about_sender:
+        return MailServerFailed(f"the sender was refused: {said}", permanent=True)
+    return MailRefused(said, permanent=code >= 500)
 
 
 def _reason(error: Exception) -> str:
-    return str(error) or type(error).__name__
+    return _said(str(error)) or type(error).__name__
 
 
 def _said(text: bytes | str) -> str:
     """Return what a server says, without characters that hide or reverse what a person reads."""
-    return visible(text.decode(errors="replace") if isinstance(text, bytes) else text)
+    said = text.decode(errors="replace") if isinstance(text, bytes) else text
+    return visible(said[:LONGEST_SAID])

@@ -11,7 +11,6 @@ from typing import Protocol
 
 from runtime.config import Settings
 from tasks.outgoing.mail.failures import MailServerFailed
-from tasks.outgoing.mail.payload import payload_of
 from tasks.outgoing.mail.smtp import Server, SmtpTransport
 
 # How long an SMTP server may take to answer.
@@ -69,13 +68,12 @@ class FolderTransport:
 
     def send(self, message: EmailMessage) -> None:
         """Write the message, whole or not at all."""
-        content = payload_of(message).content
         file = self.folder / (str(message["Message-ID"]).strip("<>").replace("/", "_") + ".eml")
         part = file.with_suffix(".part")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with part.open("wb") as stream:
-                stream.write(content)
+                stream.write(message.as_bytes())
                 stream.flush()
                 os.fsync(stream.fileno())
             part.replace(file)

@@ -116,11 +116,13 @@ def test_what_an_answer_means(
     assert smtp.recipients == ["ben@example.com"]
 
 
-@pytest.mark.parametrize("how", ["drops_within", "drops", "takes_and_drops", "hangs"])
+@pytest.mark.parametrize(
+    "how", ["drops_within", "drops", "takes_and_drops", "hangs", "hangs_at_rcpt"]
+)
 def test_what_breaks_within_a_message_is_not_sent_again_at_once(smtp: MailServer, how: str) -> None:
     getattr(smtp, how).add("ann")
 
-    with sending(smtp, timeout_s=2 if how == "hangs" else 20) as send:
+    with sending(smtp, timeout_s=2 if "hangs" in how else 20) as send:
         send("eve")
         with pytest.raises(MailRefused, match="the server may have accepted") as refused:
             send("ann")
@@ -130,18 +132,6 @@ def test_what_breaks_within_a_message_is_not_sent_again_at_once(smtp: MailServer
     assert not refused.value.permanent
     taken = ["ann@example.com"] if how == "takes_and_drops" else []
     assert smtp.recipients == ["eve@example.com", *taken, "ben@example.com"]
-
-
-def test_what_breaks_before_the_message_is_certain_not_to_be_taken(smtp: MailServer) -> None:
-    smtp.hangs_at_rcpt.add("ann")
-
-    with (
-        sending(smtp, timeout_s=0.3) as send,
-        pytest.raises(MailRefused, match=r"no complete answer in 0\.3 s") as refused,
-    ):
-        send("ann")
-
-    assert not refused.value.uncertain
 
 
 def test_a_server_that_breaks_three_times_in_a_row_is_left_alone(smtp: MailServer) -> None:
@@ -200,22 +190,12 @@ def test_a_refused_sender_does_not_refuse_the_recipients(smtp: MailServer) -> No
 
 def test_a_message_larger_than_the_server_takes_is_not_begun() -> None:
     with mail_server(data_size_limit=2_000) as server, sending(server) as send:
-        with pytest.raises(MailRefused, match="the server accepts 2,000") as refused:
+        with pytest.raises(MailRefused, match="552 Error: message size") as refused:
             send("ann", text="word " * 1_000)
         send("ben")
 
         assert refused.value.permanent
         assert server.recipients == ["ben@example.com"]
-
-
-def test_a_message_over_ten_mib_is_not_begun(smtp: MailServer) -> None:
-    transport = SmtpTransport(Server.of_url(smtp.url), 5)
-
-    with pytest.raises(MailRefused, match="the most is 10,485,760") as refused:
-        transport.send(message_to("ann", ("word " * 15 + "\n") * 150_000))
-
-    assert refused.value.permanent
-    assert smtp.sessions == 0
 
 
 def test_an_address_beyond_ascii_needs_a_server_that_takes_it() -> None:

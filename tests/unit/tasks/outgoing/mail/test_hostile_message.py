@@ -11,9 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.outgoing.mail import message as messages
-from tasks.outgoing.mail.failures import MailRefused
 from tasks.outgoing.mail.message import Content, Envelope, InvalidAddress, build_message
-from tasks.outgoing.mail.payload import payload_of
 
 NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
 PAYLOADS = [
@@ -54,7 +52,7 @@ HOSTILE = st.lists(
 def sent(name: str, subject: str) -> bytes:
     """Return the bytes of a message for Ann."""
     envelope = Envelope("mb@example.com", "ann@example.com", name, "<1.send@example.com>", NOW)
-    return payload_of(build_message(Content(subject, "text"), envelope)).content
+    return build_message(Content(subject, "text"), envelope).as_bytes()
 
 
 def check(content: bytes) -> None:
@@ -71,14 +69,14 @@ def check(content: bytes) -> None:
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_a_name_or_a_subject_adds_nothing(payload: str) -> None:
     for name, subject in ((payload, "Hello"), ("Ann", payload)):
-        with suppress(InvalidAddress, MailRefused):
+        with suppress(InvalidAddress):
             check(sent(name, subject))
 
 
 @settings(deadline=None)
 @given(name=HOSTILE, subject=HOSTILE)
 def test_no_name_and_no_subject_adds_anything(name: str, subject: str) -> None:
-    with suppress(InvalidAddress, MailRefused):
+    with suppress(InvalidAddress):
         check(sent(name, subject))
 
 
@@ -92,7 +90,7 @@ def test_what_the_library_lets_through_is_refused(
     """
     monkeypatch.setattr(messages, "_ENCODED_WORD", re.compile("(?!)"))
 
-    with suppress(MailRefused, InvalidAddress):
+    with suppress(InvalidAddress):
         check(sent("Ann", payload))
 
 
