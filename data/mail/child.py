@@ -50,7 +50,7 @@ def render_mails(call: Call) -> dict[str, Any]:
         try:
             content = render(template, given["shared"] | own)
         except InvalidTemplate as error:
-            return {"mails": made, "failed": [error.where, error.problem.remedy, error.line]}
+            return {"mails": made, "failed": [error.where, error.reason, error.line]}
         made.append((content.subject, content.text, content.html))
         size += sum(len(text or "") for text in made[-1])
         if size > LARGEST_ANSWER or process_time() > ANSWER_S:

@@ -1,26 +1,24 @@
 """User-defined mail templates: checked when saved, rendered with each recipient's values.
 
-A template has `{{ }}`, `{% if %}` and one level of `{% for %}`, no calls, and only filters that
-cannot multiply text.
+They are Jinja's, in its sandbox, which bounds neither CPU nor memory: the child process in which
+they are rendered does.
 """
 
-import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, islice
+from traceback import extract_tb
 from typing import Any
 
-from jinja2 import Template, nodes
-from jinja2.exceptions import TemplateSyntaxError, UndefinedError
+from jinja2 import StrictUndefined, Template, meta, nodes
+from jinja2.exceptions import TemplateSyntaxError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from data.mail.grammar import TemplateProblem, forbidden, unknown_variables
-from data.mail.sandbox import HTML, PLAIN, Sandbox, generated
-from data.small_app.document import LONGEST_TEMPLATE
+from models.problems import unknown_name
 from tasks.outgoing.mail.message import Content, one_line
 
 MOST_PROBLEMS = 20
+LONGEST_OUTPUT = 1_000_000
 TOO_DEEP = "is nested too deeply; reduce its nesting"
 PARTS = ("subject", "text", "html")
 
@@ -32,10 +30,19 @@ class InvalidTemplate(ValueError):
 
     def __init__(self, where: str, reason: str, line: int | None = None) -> None:
         self.where = where
+        self.reason = reason
         self.line = line
-        self.problem = TemplateProblem(line or 0, None, reason)
         place = where if line is None else f"{where}, line {line}"
         super().__init__(f"template {place}: {reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateProblem:
+    """One problem of a part of a template: its line, the wrong value, what to write instead."""
+
+    line: int | None
+    value: str | None
+    remedy: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,27 @@ class MailTemplate:
     subject: str
     text: str
     html: str | None = None
+
+
+class _Unknown(StrictUndefined):
+    """A value that does not exist; its error names the nearest one of a mapping."""
+
+    @property
+    def _undefined_message(self) -> str:
+        known = self._undefined_obj
+        if not isinstance(known, Mapping):
+            return super()._undefined_message
+        name = str(self._undefined_name)
+        return f"{name!r} {unknown_name('variable', name, list(known))}"
+
+
+def _sandbox(*, escapes: bool) -> ImmutableSandboxedEnvironment:
+    return ImmutableSandboxedEnvironment(
+        autoescape=escapes, undefined=_Unknown, keep_trailing_newline=True
+    )
+
+
+PLAIN, HTML = _sandbox(escapes=False), _sandbox(escapes=True)
 
 
 def render(template: MailTemplate, values: Mapping[str, Any]) -> Content:
@@ -66,94 +94,70 @@ def render(template: MailTemplate, values: Mapping[str, Any]) -> Content:
 def problems_in(part: str, source: str, sample: Mapping[str, Any]) -> list[TemplateProblem]:
     """Return the problems of a part (`subject`, `text`, `html`); `sample` holds all variables.
 
-    A part without problems is rendered with the sample, to find errors of rendering.
+    A part without unknown names is rendered with the sample, which finds one error.
     """
     try:
-        tree = _tree(PLAIN, source, part)
-        with _bounded_depth(part):
-            every = chain(forbidden(tree), unknown_variables(tree, sample))
-            found = list(islice(every, MOST_PROBLEMS))
+        found = list(_undeclared(source, sample))[:MOST_PROBLEMS]
         if not found:
             _render(part, source, sample, "it")
     except InvalidTemplate as error:
-        return [error.problem]
-    return sorted(found, key=lambda problem: problem.line)
-
-
-def _tree(sandbox: Sandbox, source: str, where: str) -> nodes.Template:
-    if len(source) > LONGEST_TEMPLATE:
-        text = f"has {len(source)} characters; write at most {LONGEST_TEMPLATE}"
-        raise InvalidTemplate(where, text)
-    with _bounded_depth(where):
-        try:
-            return sandbox.parse(source)
-        except TemplateSyntaxError as error:
-            raise InvalidTemplate(where, str(error.message), error.lineno) from None
-
-
-def _parse(sandbox: Sandbox, source: str, where: str) -> nodes.Template:
-    tree = _tree(sandbox, source, where)
-    with _bounded_depth(where):
-        problem = next(forbidden(tree), None)
-        if problem is not None:
-            raise InvalidTemplate(where, problem.remedy, problem.line or None)
-    return tree
-
-
-def _compile(sandbox: Sandbox, tree: nodes.Template, where: str) -> Template:
-    with _bounded_depth(where):
-        try:
-            return sandbox.from_string(tree)
-        except TemplateSyntaxError as error:
-            # Jinja finds an unknown test only when compiling.
-            raise InvalidTemplate(where, str(error.message), error.lineno) from None
-
-
-@contextmanager
-def _bounded_depth(where: str) -> Iterator[None]:
-    try:
-        yield
-    except (InvalidTemplate, TemplateSyntaxError):
+        return [TemplateProblem(error.line, None, error.reason)]
+    except MemoryError:
         raise
-    except (RecursionError, MemoryError, SyntaxError):
-        # Python's compiler has a lower limit than Jinja's parser.
-        raise InvalidTemplate(where, TOO_DEEP) from None
-    except Exception as error:  # whatever else Jinja raises for an odd template
-        raise InvalidTemplate(where, _told(error)) from None
+    except Exception as error:  # whatever Jinja and Python's compiler raise for an odd template
+        return [TemplateProblem(_line_of(error), None, _reason(error))]
+    return found
 
 
-def _told(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-
-
-_HALF = re.compile("[\ud800-\udfff]")
+def _undeclared(source: str, known: Mapping[str, Any]) -> Iterator[TemplateProblem]:
+    """Yield each name that is neither in `known` nor set by the template, in order of lines."""
+    tree = PLAIN.parse(source)
+    unknown = meta.find_undeclared_variables(tree) - known.keys() - PLAIN.globals.keys()
+    for node in tree.find_all(nodes.Name):
+        if node.name in unknown:
+            unknown.remove(node.name)
+            yield TemplateProblem(
+                node.lineno, node.name, unknown_name("variable", node.name, list(known))
+            )
 
 
 # All recipients of a mail share one compiled template.
 @lru_cache(maxsize=32)
-def _compiled(part: str, source: str, name: str) -> Template:
-    sandbox = HTML if part == "html" else PLAIN
-    where = f"{name} {part}"
-    return _compile(sandbox, _parse(sandbox, source, where), where)
+def _compiled(part: str, source: str) -> Template:
+    return (HTML if part == "html" else PLAIN).from_string(source)
 
 
 def _render(part: str, source: str, values: Mapping[str, Any], name: str) -> str:
-    where = f"{name} {part}"
-    compiled = _compiled(part, source, name)
     try:
-        made = generated(compiled, values)
-    except UndefinedError as error:
-        known = ", ".join(sorted(values))
-        raise InvalidTemplate(where, f"{error.message}; known: {known}") from None
-    except RecursionError:
-        raise InvalidTemplate(where, TOO_DEEP) from None
+        pieces, length = [], 0
+        for piece in _compiled(part, source).generate(values):
+            pieces.append(piece)
+            length += len(piece)
+            if length > LONGEST_OUTPUT:
+                raise ValueError(f"makes over {LONGEST_OUTPUT} characters; shorten it")
+        made = "".join(pieces)
+        # Neither a mail nor an answer can hold half of a character.
+        made.encode()
+        return made
     except MemoryError:
         # The limit of the process, which names it.
         raise
-    except Exception as error:  # of the sandbox, and a filter's own assertions
-        raise InvalidTemplate(where, str(error) or _told(error)) from None
-    half = _HALF.search(made)
-    if half is not None:
-        # Neither a mail nor an answer can hold it.
-        raise InvalidTemplate(where, f"makes half of a character, \\u{ord(half[0]):04x}; remove it")
-    return made
+    except Exception as error:  # of the sandbox, the compiler, and a filter's own assertions
+        raise InvalidTemplate(f"{name} {part}", _reason(error), _line_of(error)) from None
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, RecursionError | SyntaxError):
+        return TOO_DEEP
+    if isinstance(error, TemplateSyntaxError):
+        return str(error.message)
+    return str(error) or type(error).__name__
+
+
+def _line_of(error: Exception) -> int | None:
+    if isinstance(error, TemplateSyntaxError):
+        return error.lineno
+    lines = [
+        frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == "<template>"
+    ]
+    return lines[-1] if lines else None

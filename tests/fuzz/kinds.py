@@ -30,7 +30,7 @@ KINDS = {
     one.name: one
     for one in (
         Kind("documents", documents.opened, 50, is_guided=True),
-        Kind("templates", templates.opened, 100, is_guided=True),
+        Kind("templates", templates.opened, 6),
         Kind("cron_rules", cron_rules.opened, 150, is_guided=True),
         Kind("sources", sources.opened, 12),
         Kind("smtp_answers", smtp_answers.opened, 60),

@@ -411,7 +411,7 @@ def test_messages_sent_before_a_template_failed_are_recorded(
     mailing.apply(templates={"welcome": {"subject": "s", "text": text}})
     four = Recipient("benn", "ben@example.com", None)
 
-    with pytest.raises(StepFailed, match="welcome text: division by zero") as failed:
+    with pytest.raises(StepFailed, match="welcome text, line 1: division by zero") as failed:
         send_email.run(context_of(mailing, smtp, [ANN, four]))
 
     assert failed.value.permanent

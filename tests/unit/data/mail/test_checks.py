@@ -26,8 +26,8 @@ def problems_of(text: str) -> list[str]:
         "{{ recipient.name }} {{ recipient['id'] }} {{ small_app.title }} {{ unsubscribe_url }}",
         "{% for c in recipient.name %}{{ loop.index }}{{ c }}{% else %}{{ date }}{% endfor %}",
         "{% for key, value in recipient|items %}{{ key }}{{ value|upper }}{% endfor %}",
-        "{{ nick|default('friend') }} {{ recipient.nick|d('') }}",
-        "{% if nick is defined %}yes{% endif %}{% if nick is undefined %}no{% endif %}",
+        "{{ recipient.nick|default('friend') }} {% if recipient.nick is defined %}{% endif %}",
+        "{% set n = date %}{% for c in n %}{% for d in n %}{{ c ~ d }}{% endfor %}{% endfor %}",
         "{{ small_app.settings.greeting }}, {{ small_app.settings.team.name }}",
         "{% if recipient.name == 'Ann' and time < '12:00' %}{{ occurrence_at }}{% endif %}",
     ],
@@ -39,19 +39,12 @@ def test_what_is_known_is_no_problem(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "wrong", "near"),
     [
-        ("{{ recipent.name }}", "recipent", "recipient"),
-        ("\n\n{{ recipient.nmae }}", "recipient.nmae", "recipient.name"),
-        ("{{ recipient['adress'] }}", "recipient.adress", "recipient.address"),
-        ("{% if dat %}{% endif %}", "dat", "date"),
-        (
-            "{{ small_app.settings.greetng }}",
-            "small_app.settings.greetng",
-            "small_app.settings.greeting",
-        ),
-        ("{% for c in tim %}{% endfor %}", "tim", "time"),
-        ("{{ ('a' ~ small_ap)|upper }}", "small_ap", "small_app"),
-        ("{{ date|default(tim) }}", "tim", "time"),
-        ("{% for c in date if c == tim %}{% endfor %}", "tim", "time"),
+        ("\n{{ recipent.name }}", "'recipent':", "recipient"),
+        ("\n\n{{ recipient.nmae }}", "'nmae'", "name"),
+        ("{{ recipient['adress'] }}", "'adress'", "address"),
+        ("{% if false %}{% if dat %}{% endif %}{% endif %}", "'dat':", "date"),
+        ("{{ small_app.settings.greetng }}", "'greetng'", "greeting"),
+        ("{{ date|default(tim) }}", "'tim':", "time"),
     ],
 )
 def test_an_unknown_variable_is_named_with_the_nearest_and_its_line(
@@ -59,15 +52,8 @@ def test_an_unknown_variable_is_named_with_the_nearest_and_its_line(
 ) -> None:
     line = text.count("\n") + 1
 
-    expected = f"'{wrong}': is not a known variable; did you mean \"{near}\"? (line {line})"
+    expected = f'{wrong} is not a known variable; did you mean "{near}"? (line {line})'
     assert problems_of(text) == [expected]
-
-
-def test_the_variable_of_a_loop_ends_with_it() -> None:
-    (problem,) = problems_of("{% for c in date %}{{ c }}{% endfor %}\n{{ c }}")
-
-    assert problem.startswith("'c': is not a known variable")
-    assert problem.endswith("(line 2)")
 
 
 @pytest.mark.parametrize(
@@ -76,11 +62,13 @@ def test_the_variable_of_a_loop_ends_with_it() -> None:
         ("{{ 1 / 0 }}", "division by zero"),
         ("{{ ''.__class__ }}", "unsafe"),
         ("{{ date is nonsense }}", "No test named 'nonsense'. (line 1)"),
-        ("{{ 'a%s' % 1 }}", "operator % is not allowed"),
+        ("{{ date|nonsense }}", "No filter named 'nonsense'. (line 1)"),
+        ("{% include 'x' %}", "no loader"),
+        (r"{{ '\ud800' }}", "surrogates not allowed"),
+        ("{% if date %}" * 150 + "{% endif %}" * 150, "nested too deeply"),
         ("{{ oops", "unexpected end of template"),
         ("{{ " + "(" * 3_000 + "1" + ")" * 3_000 + " }}", "nested too deeply"),
         ("{{ date" + ".a" * 3_000 + " }}", "nested too deeply"),
-        ("{% for c in 'x' %}{% for d in c %}{{ nobody }}{% endfor %}{% endfor %}", "within a loop"),
     ],
 )
 def test_what_only_shows_when_rendered_or_compiled_is_found(text: str, error: str) -> None:
@@ -118,58 +106,46 @@ def test_problems_of_document_and_templates_come_together() -> None:
 
 
 LONG_LIST = {"long": [0] * 60_000}
-LOOP = "{% for a in small_app.settings.long %}{% if TEST %}{% endif %}{% endfor %}"
-
-IN_A_LOOP = (
-    "{{% for c in '" + "ba" * 20_000 + "' %}}{{% if ('" + "ba" * 20_000 + "' ~ c)|{} == 0 %}}x"
-    "{{% endif %}}{{% endfor %}}"
+LOOP = (
+    "{% for a in small_app.settings.long %}{% if 'x' in small_app.settings.long %}"
+    "{% endif %}{% endfor %}"
 )
 
 
-# Once to the limit that holds; a smaller one shows as well that the other text is bounded.
 @pytest.mark.parametrize(
-    ("text", "settings", "cpu_s"),
+    ("text", "settings"),
     [
-        pytest.param(LOOP.replace("TEST", "'x' in small_app.settings.long"), LONG_LIST, 1, id="in"),
-        pytest.param(
-            "{{ small_app.settings.long|sum(start=[])|length }}",
-            {"long": [[1] * 10] * 60_000},
-            2,
-            id="sum",
-        ),
-        pytest.param(IN_A_LOOP.format("urlencode|length"), {}, 1, id="urlencode"),
+        pytest.param(LOOP, LONG_LIST, id="in"),
+        pytest.param("{{ 9 ** 9999999 }}", {}, id="power"),
     ],
 )
 def test_a_template_that_takes_too_long_ends_at_its_limit_in_a_process_of_its_own(
-    text: str, settings: dict[str, Any], cpu_s: int, monkeypatch: pytest.MonkeyPatch
+    text: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checks, "CHECKING", replace(checks.CHECKING, cpu_s=cpu_s))
+    monkeypatch.setattr(checks, "CHECKING", replace(checks.CHECKING, cpu_s=1))
     templates = {"good": {"subject": "s", "text": "t"}, "bad": {"subject": "s", "text": text}}
     began = process_time()
 
     (problem,) = template_problems({"templates": templates, "settings": settings})
 
-    limit = f"needs more than {cpu_s} s of CPU time; make it smaller"
+    limit = "needs more than 1 s of CPU time; make it smaller"
     assert str(problem) == f"templates.bad.text: {limit}"
     assert process_time() - began < 1
 
 
-def test_a_template_that_fills_the_memory_ends_at_its_limit_too() -> None:
-    text = "{{ (" + " ~ ".join(["small_app.settings.long"] * 3_000) + ")|length }}"
+@pytest.mark.parametrize("text", ["{{ 'a' * 100000000 }}", "{{ '%1000000000d' % 1 }}"])
+def test_a_template_that_fills_the_memory_ends_at_its_limit_too(text: str) -> None:
     template = {"subject": "s", "text": text}
-    settings = {"long": "x" * 100_000}
 
-    (problem,) = template_problems({"templates": {"t": template}, "settings": settings})
+    (problem,) = template_problems({"templates": {"t": template}})
 
     assert "needs more than 128 MiB of memory; make it smaller" in str(problem)
 
 
 def test_thousands_of_unknown_variables_are_refused_with_the_first_few() -> None:
-    text = "".join(f"{{{{ small_app.settings.x{n} }}}}" for n in range(2_500))
-    settings = {f"k{n}": n for n in range(16_000)}
-    template = {"subject": "s", "text": text}
+    text = "".join(f"{{{{ x{n} }}}}" for n in range(2_500))
 
-    problems = template_problems({"templates": {"t": template}, "settings": settings})
+    problems = template_problems({"templates": {"t": {"subject": "s", "text": text}}})
 
     assert len(problems) == 20
 
@@ -178,8 +154,6 @@ def test_thousands_of_unknown_variables_are_refused_with_the_first_few() -> None
     "text",
     [
         "{% autoescape %}x{% endautoescape %}",
-        "{% autoescape true %}x{% endautoescape %}",
-        # Two problems, of which one has no line.
         "{% autoescape true %}{{ unknown }}{% endautoescape %}",
         "{{ 'a long text'|truncate(1, leeway=-5) }}",
     ],
