@@ -1,5 +1,5 @@
 # Two images: `server` (the default) for daemons, the API and workers of Celery tasks, and
-# `worker-data` for workers that import data and draw charts.
+# `worker-data` for workers that import data.
 FROM python:3.11-slim AS python
 
 # What needs no compiler and no package index later: an environment, and the wheels of this source.

@@ -124,7 +124,7 @@ PEERS = 'apscheduler>=3.11,<4' 'celery-redbeat>=2.4,<3' 'celery[redis]>=5.7,<5.8
 COMPILE = uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11
 
 lock: ## For maintainers: write the lock files anew (names, versions and hashes only)
-	$(COMPILE) --extra data --extra mail --extra notify --extra web --extra checkout --no-emit-package minutebook-client pyproject.toml -o requirements/server.lock
+	$(COMPILE) --extra data --extra notify --extra web --extra checkout --no-emit-package minutebook-client pyproject.toml -o requirements/server.lock
 	$(COMPILE) --extra web -c requirements/server.lock --no-emit-package minutebook-client pyproject.toml -o requirements/base.lock
 	$(COMPILE) --all-extras -c requirements/server.lock --no-emit-package minutebook-client pyproject.toml -o requirements/dev.lock
 	printf 'build>=1.3,<2\nsetuptools>=80\ntwine>=6,<7\n' | $(COMPILE) - -o requirements/build.lock

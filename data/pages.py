@@ -100,8 +100,7 @@ def show_html(visitor: Viewer, template: str, user: str = "") -> Response:
 @router.get("/apps/{app}/summary")
 def show_summary(request: Request, visitor: Viewer, app: str) -> HTMLResponse:
     """Show the executive summary as it would be mailed now."""
-    # The frame asks for the mail with its charts.
-    made = summary.preview(visitor.opened, has_charts=False)
+    made = summary.preview(visitor.opened)
     values = {"app": app, "made": made}
     return render(request, "summary.html", values, headers={"Content-Security-Policy": FRAMED})
 

@@ -1,13 +1,15 @@
 """The executive summary as text, and as HTML for a phone without external resources."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
+from zoneinfo import ZoneInfo
 
 from jinja2 import Environment, StrictUndefined
 
 from data.summary import DomainSummary, Summary, Trend
+from data.summary.bars import Chart, chart_of
+from data.summary.history import Point
 from data.summary.numbers import MINUS, age, shown_change, shown_number
 from models.values import counted
 
@@ -26,19 +28,16 @@ def in_order(summary: Summary) -> tuple[DomainSummary, ...]:
 
 def render_text(summary: Summary) -> str:
     """Return the summary as plain text."""
-    return _rendered("page.txt", summary, {})
+    return _rendered("page.txt", summary)
 
 
-def render_html(summary: Summary, pictures: Mapping[str, str] | None = None) -> str:
-    """Return the summary as one HTML page, every value escaped.
-
-    `pictures` maps a domain to the message part of its chart (`cid:NAME`).
-    """
-    return _rendered("page.html", summary, pictures or {})
+def render_html(summary: Summary) -> str:
+    """Return the summary as one HTML page, every value escaped."""
+    return _rendered("page.html", summary)
 
 
 def described(trend: Trend) -> str:
-    """Return a chart in words, as its alternative text."""
+    """Return a chart in words, for those who do not see it."""
     first, last = trend.points[0].value, trend.points[-1].value
     return (
         f"{trend.label} in the last {len(trend.points)} summaries: from {shown_number(first)} to "
@@ -46,7 +45,7 @@ def described(trend: Trend) -> str:
     )
 
 
-def _rendered(name: str, summary: Summary, pictures: Mapping[str, str]) -> str:
+def _rendered(name: str, summary: Summary) -> str:
     source = files("data.summary").joinpath(name).read_text(encoding="utf-8")
     template = _environment(escapes=name.endswith(".html")).from_string(source)
     parts = in_order(summary)
@@ -54,10 +53,14 @@ def _rendered(name: str, summary: Summary, pictures: Mapping[str, str]) -> str:
         summary=summary,
         cards=parts[:MOST_CARDS],
         others=parts[MOST_CARDS:],
-        pictures=pictures,
         failures=summary.failures[:MOST_FAILURES],
         more_failures=max(0, len(summary.failures) - MOST_FAILURES),
     )
+
+
+def _chart(trend: Trend, zone: str) -> Chart:
+    local = ZoneInfo(zone)
+    return chart_of([Point(at.astimezone(local), value) for at, value in trend.points])
 
 
 def _tint(value: float) -> str:
@@ -88,6 +91,7 @@ def _environment(*, escapes: bool) -> Environment:
     made.filters |= {
         "number": shown_number,
         "change": shown_change,
+        "chart": _chart,
         "counted": counted,
         "described": described,
         "first_line": _first_line,

@@ -1,6 +1,5 @@
 """The executive summary of a small app, as it would be mailed now; nothing is sent."""
 
-from base64 import b64encode
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -8,11 +7,9 @@ from pydantic import Field
 
 from data.summary.history import Past
 from data.summary.mail import STEP, content_of, summary_of
-from models.errors import Refused
 from models.stored import document_in
 from models.tables import action_state, actions, naming
 from runtime.database import reading
-from tasks.bounded.limits import OverLimit
 from views.installation import Installation
 from views.verbs import READ, Verb
 from views.view import View
@@ -32,35 +29,25 @@ class SummaryPreview(View):
     )
     subject: str = Field(description="Subject of the mail.")
     text: str = Field(description="Its text part.")
-    html: str = Field(description="With its charts as `data:` addresses.")
+    html: str = Field(description="Its HTML part.")
 
 
 @Verb("preview_summary", "GET /api/apps/{app}/summary", READ)
-def preview(installation: Installation, *, has_charts: bool = True) -> SummaryPreview:
-    """Render the executive summary of a small app as it would be mailed now; nothing is sent.
-
-    Raises Refused.
-    """
+def preview(installation: Installation) -> SummaryPreview:
+    """Render the executive summary of a small app as it would be mailed now; nothing is sent."""
     app = installation.small_app
     with reading(installation.engine) as connection:
         action = _action_with(connection, app.id, STEP)
     checkpoint = (action and action["checkpoint"]) or {}
     past = Past.of_checkpoint(checkpoint.get(STEP) or {}, str(NONE))
     summary, _ = summary_of(installation.engine, app, past, NONE)
-    try:
-        content = content_of(summary, installation.settings.home, has_charts=has_charts)
-    except OverLimit as error:
-        raise Refused(str(error)) from None
-    html = content.html or ""
-    for image in content.images:
-        address = f"data:image/png;base64,{b64encode(image.png).decode()}"
-        html = html.replace(f"cid:{image.name}", address)
+    content = content_of(summary)
     return SummaryPreview(
         action=action and action["name"],
         action_uid=action and action["uid"],
         subject=content.subject,
         text=content.text,
-        html=html,
+        html=content.html or "",
     )
 
 

@@ -62,7 +62,7 @@ class WorkerSettings(Section):
     heavy: int = Field(1, ge=1, le=256, description="processes of the heavy worker")
     default: int = Field(2, ge=1, le=256, description="processes of the worker for bulk work")
     extras: Names = Field(
-        (), description="extras that the workers have and this process may lack: data, mail"
+        (), description="extras that the workers have and this process may lack, such as data"
     )
 
     @field_validator("extras")

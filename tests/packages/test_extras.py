@@ -10,7 +10,7 @@ from runtime.extras import HOW_TO_INSTALL, extras
 from tests.packages.environments import Environment, Wheels, make_environment
 
 # What `pip` writes, without the bytecode that it compiles of it.
-MOST_MB = {"": 80, "data": 150, "mail": 220}
+MOST_MB = {"": 80, "data": 150}
 WHEN = {"cron_rule": "0 4 * * *"}
 
 
@@ -44,21 +44,19 @@ def test_a_step_without_its_extra_is_refused_unless_the_workers_have_it(
 ) -> None:
     assert minutebook(bare, tmp_path, "migrate").returncode == 0
 
-    for step, extra in {"refresh": "data", "send_execsum": "mail"}.items():
-        refused = add(bare, tmp_path, step)
-        assert f"needs the extra {extra!r}" in refused
-        assert HOW_TO_INSTALL in refused
-        assert "extra" not in add(bare, tmp_path, step, SCHED_WORKER_EXTRAS="data,mail")
+    refused = add(bare, tmp_path, "refresh")
+    assert "needs the extra 'data'" in refused
+    assert HOW_TO_INSTALL in refused
+    assert "extra" not in add(bare, tmp_path, "refresh", SCHED_WORKER_EXTRAS="data")
     report = minutebook(bare, tmp_path, "doctor").stdout
     assert "the extra 'data' is not installed, needed by refresh" in report
-    assert "the extra 'mail' is not installed, needed by send_execsum" in report
 
 
 def test_what_needs_no_extra_runs_without_one(bare: Environment, tmp_path: Path) -> None:
     minutebook(bare, tmp_path, "migrate")
     code = """
 from importlib import import_module
-for name in ("data.steps.publish", "data.steps.send_email"):
+for name in ("data.steps.publish", "data.steps.send_email", "data.steps.send_execsum"):
     import_module(f"{name}.work")
 for name in ("tasks.steps.maintenance", "tasks.steps.command"):
     import_module(f"{name}.work")

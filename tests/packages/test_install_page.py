@@ -40,7 +40,7 @@ def test_each_command_of_the_page_works(wheels: Wheels, tmp_path: Path) -> None:
             play(block, tmp_path, application)
 
     server = Environment(tmp_path / "opt")
-    extras = "import apprise, duckdb, matplotlib, uvloop"
+    extras = "import apprise, duckdb, uvloop"
     assert server.python(extras, tmp_path).returncode == 0
     assert server.run([str(server.bin / "minutebook"), "--version"], tmp_path).returncode == 0
     found = application.python("import minutebook; minutebook.Client, minutebook.step", tmp_path)

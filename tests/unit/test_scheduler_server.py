@@ -31,7 +31,7 @@ def test_the_daemon_never_loads_step_code() -> None:
     assert {name for name in loaded if name.startswith(forbidden)} == declared
     assert [name for name in loaded if name.endswith(".work")] == []
     assert {"scheduler.tick", "data.steps.refresh"} <= set(loaded)
-    assert not {"duckdb", "httpx", "jinja2", "fsspec", "matplotlib"} & set(loaded)
+    assert not {"duckdb", "httpx", "jinja2", "fsspec"} & set(loaded)
     # With these, its memory and its start would grow for nothing.
     assert not {"alembic", "cli", "starlette", "views"} & set(loaded)
     assert not {"sqlalchemy.dialects.postgresql", "sqlalchemy.orm"} & set(loaded)

@@ -5,8 +5,7 @@ from itertools import repeat
 from data.mail.delivery import deliver
 from data.summary.history import Past
 from data.summary.mail import STEP, content_of, summary_of
-from minutebook.steps import StepFailed, StepResult
-from tasks.bounded.limits import OverLimit
+from minutebook.steps import StepResult
 from tasks.step_context import WorkContext
 
 
@@ -15,10 +14,7 @@ def run(context: WorkContext) -> StepResult:
     id = str(context.operation_id)
     past = Past.of_checkpoint(context.checkpoint.get(STEP) or {}, id)
     summary, kept = summary_of(context.engine, context.small_app, past, context.operation_id)
-    try:
-        content = content_of(summary, context.settings.home)
-    except OverLimit as error:
-        raise StepFailed(str(error), permanent=error.permanent) from None
+    content = content_of(summary)
     result = deliver(context, STEP, lambda recipients: repeat(content, len(recipients)))
     context.checkpoint[STEP] = past.checkpoint(id, summary.now, kept)
     return result

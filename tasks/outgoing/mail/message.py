@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from email.headerregistry import Address, BaseHeader, HeaderRegistry, UnstructuredHeader
 from email.message import EmailMessage
@@ -17,7 +17,6 @@ LONGEST_NAME = 60
 LONGEST_URL = 900
 UNUSUAL = "a name or the subject cannot be written as a header; write it more plainly"
 _LOCAL = re.compile(r"[^\s\"(),:;<>@\[\\\]]+")
-_NAME = re.compile(r"[A-Za-z0-9.-]+@[A-Za-z0-9.-]+")
 _URL = re.compile(r"(https?|mailto):[!#-;=?-\[\]_a-z~]+")
 # The beginning of an encoded word (RFC 2047), which Python's parser would decode in our values.
 _ENCODED_WORD = re.compile(r"=(?=\?)")
@@ -45,21 +44,12 @@ class InvalidAddress(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
-    """A PNG that the HTML part shows as `cid:NAME`; the name has letters, digits, `.`, `-`, `@`."""
-
-    name: str
-    png: bytes = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
 class Content:
     """The rendered content of a message, without a recipient."""
 
     subject: str
     text: str
     html: str | None = None
-    images: tuple[Image, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +91,6 @@ def build_message(content: Content, envelope: Envelope) -> EmailMessage:
     message.set_content(content.text)
     if content.html is not None:
         message.add_alternative(content.html, subtype="html")
-        _add_images(message, content.images)
     return message
 
 
@@ -136,19 +125,6 @@ def _add_unsubscribe(message: EmailMessage, url: str) -> None:
     if url.startswith("https:"):
         # RFC 8058: the mail program's own button, which opens no page.
         message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
-
-
-def _add_images(message: EmailMessage, images: tuple[Image, ...]) -> None:
-    page = message.get_body(("html",))
-    if not isinstance(page, EmailMessage):
-        return
-    for image in images:
-        if _NAME.fullmatch(image.name) is None:
-            raise ValueError(f"image {image.name!r}")
-        page.add_related(
-            image.png, "image", "png", cid=f"<{image.name}>", disposition="inline",
-            filename=image.name.partition("@")[0] + ".png",
-        )  # fmt: skip
 
 
 def parse_address(written: str, name: str | None = None) -> Address:

@@ -19,7 +19,7 @@ GRAMMAR = {"models.action.plan", "models.action.document", "models.tenant.docume
 DECIDING = {"scheduler", "broker.sending", "broker.app", "views.changes", "views.runs"}
 HEAVY = {
     *("alembic", "amqp", "celery", "dateutil.parser", "duckdb", "email_validator", "fastapi"),
-    *("httpx", "jinja2", "kombu", "matplotlib", "pytz", "redis", "rich.console", "starlette"),
+    *("httpx", "jinja2", "kombu", "pytz", "redis", "rich.console", "starlette"),
     *("sqlalchemy.dialects.postgresql", "sqlalchemy.orm", "yaml"),
 }
 
@@ -81,7 +81,7 @@ def test_a_worker_is_ready_before_anything_that_only_steps_need_is_loaded(
         worker.communicate(timeout=120)
 
     loaded = set(told.split())
-    heavy = {"alembic", "duckdb", "fastapi", "fsspec", "httpx", "jinja2", "matplotlib", "numpy"}
+    heavy = {"alembic", "duckdb", "fastapi", "fsspec", "httpx", "jinja2", "numpy"}
     assert "celery.worker.worker" in loaded
     assert not {*heavy, "email_validator", "icalendar", "rich.console", "uvicorn"} & loaded
     assert not {"scheduler", "data.steps", "web.app", "views.actions"} & loaded

@@ -12,7 +12,6 @@ from tasks.outgoing.mail.message import (
     LONGEST_URL,
     Content,
     Envelope,
-    Image,
     InvalidAddress,
     build_message,
     unsubscribe_url,
@@ -153,24 +152,6 @@ def test_replies_go_where_they_are_asked_to() -> None:
     assert with_headers(reply_to="Help <help@example.com>")["Reply-To"] == "Help <help@example.com>"
     with pytest.raises(InvalidAddress):
         with_headers(reply_to="help@example.com\r\nBcc: eve@example.com")
-
-
-def test_images_stand_beside_the_page_that_shows_them() -> None:
-    content = Content("s", "t", '<img src="cid:a.1@mb">', (Image("a.1@mb", b"\x89PNG"),))
-
-    message = message_from_bytes(build_message(content, envelope()).as_bytes(), policy=default)
-
-    kinds = [part.get_content_type() for part in message.walk()]
-    assert kinds[2:] == ["multipart/related", "text/html", "image/png"]
-    image = list(message.walk())[-1]
-    assert image["Content-ID"] == "<a.1@mb>"
-    assert image.get_payload(decode=True) == b"\x89PNG"
-    assert image.get_content_disposition() == "inline"
-
-
-def test_the_name_of_an_image_cannot_carry_anything_else() -> None:
-    with pytest.raises(ValueError, match="image"):
-        build_message(Content("s", "t", "h", (Image("a>\r\nBcc: x@y", b""),)), envelope())
 
 
 def test_a_message_id_is_never_folded() -> None:
