@@ -102,6 +102,7 @@ class _Child:
         self.exit: Exit | None = None
         self._held = b""
         self._peak_mb = 0.0
+        line = _request(call, limits)
         self._channel, its_channel = socket.socketpair()
         try:
             with its_channel:
@@ -109,22 +110,6 @@ class _Child:
         except OSError as error:
             self._channel.close()
             raise limits.error(f"cannot be read: no process can start: {error}") from None
-        self._send(call, limits)
-
-    def _send(self, call: Call, limits: Limits) -> None:
-        request = {
-            "function": call.function,
-            "arguments": call.arguments,
-            "files": list(call.files),
-            "is_online": call.is_online,
-            "memory_mb": limits.memory_mb,
-            "cpu_s": limits.cpu_s,
-        }
-        try:
-            line = json.dumps(request, default=_plain).encode() + b"\n"
-        except BaseException:
-            self.close()
-            raise
         self._channel.settimeout(limits.time_s)
         # A child that ended at once is reported by its end.
         with contextlib.suppress(OSError):
@@ -183,6 +168,19 @@ class _Child:
                 self._peak_mb = found["peak_mb"]
             else:
                 self.answer = found
+
+
+def _request(call: Call, limits: Limits) -> bytes:
+    """Return the line that a child reads first."""
+    request = {
+        "function": call.function,
+        "arguments": call.arguments,
+        "files": list(call.files),
+        "is_online": call.is_online,
+        "memory_mb": limits.memory_mb,
+        "cpu_s": limits.cpu_s,
+    }
+    return json.dumps(request, default=_plain).encode() + b"\n"
 
 
 def _started(channel: int, files: Sequence[int]) -> subprocess.Popen[bytes]:

@@ -79,14 +79,16 @@ class SmtpTransport:
         if the next one would fail too.
         """
         self._leave_worn()
-        was_open = self._client is not None
-        try:
-            self._try(message)
-        except _Broken as error:
-            if not was_open or error.uncertain:
-                raise self._refusal_of(error) from None
-            self._try_anew(message)
-        self._breaks = 0
+        while True:
+            was_open = self._client is not None
+            try:
+                self._try(message)
+            except _Broken as error:
+                if not was_open or error.uncertain:
+                    raise self._refusal_of(error) from None
+            else:
+                self._breaks = 0
+                return
 
     def probe(self) -> str:
         """Return the server as text after a login. Raises MailServerFailed."""
@@ -114,12 +116,6 @@ class SmtpTransport:
         is_idle = monotonic() - self._used_at > LONGEST_SILENCE_S
         if self._sent >= MESSAGES_PER_CONNECTION or is_idle:
             self.close()
-
-    def _try_anew(self, message: EmailMessage) -> None:
-        try:
-            self._try(message)
-        except _Broken as error:
-            raise self._refusal_of(error) from None
 
     def _try(self, message: EmailMessage) -> None:
         """Send over the connection; raises _Broken after dropping it."""
