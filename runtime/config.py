@@ -12,10 +12,9 @@ from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
-import sqlalchemy as sa
 from pydantic import (
     Field,
     PrivateAttr,
@@ -53,6 +52,10 @@ from runtime.sections.processes import (
 from runtime.sections.variables import NO_SETTINGS, PREFIX, named_path, put, variable_of
 from runtime.sections.web import WebSettings, WorkSettings
 from runtime.urls import check_broker_url, check_database_url, check_smtp_url, database_url
+
+if TYPE_CHECKING:
+    # As in runtime/urls.py.
+    import sqlalchemy as sa
 
 DEFAULT_HOME = Path(".minutebook")
 # A unix socket's path has at most 107 bytes on Linux and 103 on macOS.
@@ -182,9 +185,11 @@ class Settings(Section):
         return self.broker_url.get_secret_value() or f"redis+socket://{self.socket_path}"
 
     @property
-    def effective_database_url(self) -> sa.URL:
+    def effective_database_url(self) -> "sa.URL":
         """The database's URL with its secrets: do not log."""
-        own = sa.URL.create("sqlite", database=str(self.home / "minutebook.db"))
+        from sqlalchemy import URL
+
+        own = URL.create("sqlite", database=str(self.home / "minutebook.db"))
         text = self.database_url.get_secret_value()
         return database_url(text) if text else own
 
