@@ -192,6 +192,9 @@ def one_operation_of_an_action_runs_at_a_time(history: History) -> Iterator[str]
 def what_must_not_repeat_began_once(history: History) -> Iterator[str]:
     last: dict[tuple[str, str], str] = {}
     for line in history.facts.log:
+        # Who asks for it once more means it.
+        if line["operation"] in history.retried:
+            continue
         key = (line["operation"], line["step"])
         # A step that failed or stopped by itself has ended: a retry may begin it again.
         if line["what"] == "start" and not line["repeatable"] and last.get(key) in {"start", "end"}:
