@@ -260,8 +260,14 @@ def a_failure_has_its_notice(history: History) -> Iterator[str]:
 def a_missed_occurrence_has_its_cause(history: History) -> Iterator[str]:
     # A tick that recorded something and could not report it was no outage.
     recorded = [row["recorded_at"] for row in history.scheduled]
-    ticks = sorted([*(row["now"] for row in history.facts.tables["ticks"]), *recorded])
-    outages = [(one, after) for one, after in pairwise(ticks) if after - one > TWO_TICKS]
+    ticked = [row["now"] for row in history.facts.tables["ticks"]]
+    first, ticks = min(ticked, default=None), sorted([*ticked, *recorded])
+    # Before its first tick, an installation has no outage.
+    outages = [
+        (one, after)
+        for one, after in pairwise(ticks)
+        if first is not None and one >= first and after - one > TWO_TICKS
+    ]
     missed = [
         (row["action_uid"], row["occurrence_at"], row["reason"])
         for row in history.scheduled

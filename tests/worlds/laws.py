@@ -102,7 +102,8 @@ def what_was_missed_is_told(world: "World", history: History) -> Iterator[str]:
         if DOWNTIME in row["reason"]
     }
     for uid in missed - told:
-        if history.actions[uid]["deleted_at"] is None:
+        newest = history.revisions[uid][-1]["document"]
+        if history.actions[uid]["deleted_at"] is None and newest.get("hooks"):
             yield f"action {uid} missed something, and nobody was told"
 
 
