@@ -71,6 +71,8 @@ def every_occurrence_has_one_outcome(history: History) -> Iterator[str]:
 def spans_end_at_occurrences(history: History) -> Iterator[str]:
     for one in history.facts.tables["missed_spans"]:
         uid = one["action_uid"]
+        if history.counts_from_end(uid):
+            continue
         document = history.document_of(uid, one["revision"])
         for end in (one["first_at"], one["last_at"]):
             # A clock that went back may cut a span anywhere; after a small step, a change does so.
@@ -82,6 +84,8 @@ def spans_end_at_occurrences(history: History) -> Iterator[str]:
 def operations_lie_on_occurrences(history: History) -> Iterator[str]:
     for row in history.scheduled:
         uid, at = row["action_uid"], row["occurrence_at"]
+        if history.counts_from_end(uid):
+            continue
         if history.is_doubtful(uid, at):
             # A retry runs the revision of its time, and so does a backfill.
             if row["id"] not in history.retried and at not in occurrences(

@@ -20,7 +20,8 @@ COLUMNS = {
     "revisions": "action_uid, number, document, effective_from",
     "action_cursor": "action_uid, watermark",
     "operations": "id, action_uid, revision, occurrence_at, subject, event_id, state, reason, "
-    "error, triggerer, attempt, failures, losses, recorded_at, backfill_id, task",
+    "error, triggerer, attempt, failures, losses, recorded_at, finished_at, "
+    "backfill_id, task",
     "attempts": "operation_id, attempt, started_at, finished_at, state, error",
     "missed_spans": "action_uid, revision, first_at, last_at, reason",
     "notices": "operation_id, kind",

@@ -34,7 +34,7 @@ def operation(at: datetime, state: str, attempt: int = 1, **changes: Any) -> dic
         "id": id_of(at), "action_uid": UID, "revision": 1, "occurrence_at": at, "subject": None,
         "event_id": None, "state": state, "reason": None, "error": None, "triggerer": "t",
         "attempt": attempt, "failures": 0, "losses": 0, "recorded_at": START,
-        "backfill_id": None, "task": "execute_scheduled_action_quick",
+        "finished_at": START, "backfill_id": None, "task": "execute_scheduled_action_quick",
     }  # fmt: skip
     return {**row, **changes}
 

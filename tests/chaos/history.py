@@ -124,8 +124,15 @@ class History:
                     found.append(Stretch(max(earlier, default=EVER_SINCE), stretch.until + ABOUT))
         return found
 
+    def counts_from_end(self, uid: str) -> bool:
+        """Return whether what is due follows from what ran, in any revision of an action."""
+        rules = (row["document"]["when"] for row in self.revisions[uid])
+        return any(isinstance(rule, dict) and rule.get("from") == "end" for rule in rules)
+
     def _expected_of(self, uid: str, until: datetime) -> dict[datetime, int]:
         revisions = self.revisions[uid]
+        if self.counts_from_end(uid):
+            return {}
         until = self.actions[uid]["deleted_at"] or until
         found: dict[datetime, int] = {}
         for number, row in enumerate(revisions):

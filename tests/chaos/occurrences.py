@@ -80,15 +80,20 @@ def _of_interval(
     rule: dict[str, Any], uid: str, since: datetime, until: datetime
 ) -> Iterator[datetime]:
     every, jitter = span(rule["every"]), span(rule.get("jitter", "PT0S"))
-    anchor = _instant(rule["starting_at"])
-    if jitter:
-        digest = hashlib.sha256(UUID(uid).bytes).digest()
-        anchor += timedelta(seconds=int.from_bytes(digest[:8], "big") % int(jitter.total_seconds()))
+    anchor = _instant(rule["starting_at"]) + offset(uid, jitter)
     number = max((since - anchor) // every, 0)
     while (at := anchor + number * every) <= until:
         if at > since:
             yield at
         number += 1
+
+
+def offset(uid: str, jitter: timedelta) -> timedelta:
+    """Return by how much an action's own jitter moves its interval."""
+    digest = hashlib.sha256(UUID(uid).bytes).digest()
+    seconds = int(jitter.total_seconds())
+    number = int.from_bytes(digest[:8], "big")
+    return timedelta(seconds=number % seconds if seconds else 0)
 
 
 def span(text: str) -> timedelta:

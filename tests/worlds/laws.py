@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from runtime.database import reading
 from scheduler.explain import explain
 from tests.chaos.checker import violations
 from tests.chaos.history import History, is_of_application
+from tests.chaos.occurrences import offset, span
 from tests.worlds.watch import instant_of
 from views.verdict import look
 from views.verdict.finding import OF_ACTIONS, Kind, Severity
@@ -37,6 +39,8 @@ PAST = (
 ASKED_PER_ACTION = 6
 # How an attempt ends that was lost, in the words of its operation's reason.
 PUT_BACK = {"database unavailable"}
+# Faults after which an end may lie at another instant than it was written with.
+MOVES_TIME = {"set clock forward", "set clock back", "tick ahead", "restore"}
 # In the reason of what is missed because nothing ticked.
 DOWNTIME = "no daemon ticked"
 # What explain calls an instant that no operation was recorded for.
@@ -138,6 +142,28 @@ def _explained(world: "World", history: History, uid: str, at: datetime) -> Iter
         yield f"action {uid}, {at}: for {row['reason']!r}, and explain says {said.text!r}"
 
 
+def what_counts_from_ends_is_due_by_them(world: "World", history: History) -> Iterator[str]:
+    if any(one.kind in MOVES_TIME for one in world.plan.faults):
+        return
+    for uid in filter(history.counts_from_end, history.actions):
+        rows = [row for row in history.operations.values() if row["action_uid"] == uid]
+        if any(history.is_manual(row) or row["id"] in history.retried for row in rows):
+            continue
+        for one, after in pairwise(sorted(rows, key=lambda row: row["occurrence_at"])):
+            rule = history.document(after)["when"]
+            if one["revision"] != after["revision"] or "from" not in rule:
+                continue
+            ended_at = one["finished_at"] + span(rule["every"])
+            due = _rounded_up(ended_at) + offset(uid, span(rule["jitter"]))
+            if after["occurrence_at"] != due:
+                yield f"operation {after['id']}: due at {due}, and it is {after['occurrence_at']}"
+
+
+def _rounded_up(at: datetime) -> datetime:
+    whole = at.replace(microsecond=0)
+    return whole if whole == at else whole + timedelta(seconds=1)
+
+
 def what_a_pause_held_is_sent(world: "World", history: History) -> Iterator[str]:
     for id in world.watch.held:
         row = history.operations.get(id)
@@ -157,6 +183,7 @@ LAWS: tuple[Law, ...] = (
     what_was_missed_is_told,
     the_verdict_is_calm,
     explain_agrees,
+    what_counts_from_ends_is_due_by_them,
     what_a_pause_held_is_sent,
 )
 

@@ -87,4 +87,11 @@ def document_of(random: Random, name: str, now: datetime) -> dict[str, Any]:
     elif kind < 0.45:
         document["operations"] = {"job": {"url": f"https://jobs.example/{name[-1]}"}}
         document["policy"]["queue"] = JOBS
+    if random.random() < 0.1:
+        document["when"] = {
+            "every": "PT10S",
+            "from": "end",
+            "jitter": random.choice(("PT0S", "PT4S")),
+        }
+        document["policy"] |= {"catch_up": "latest"}
     return document
