@@ -87,7 +87,7 @@ def document_of(random: Random, name: str, now: datetime) -> dict[str, Any]:
     elif kind < 0.45:
         document["operations"] = {"job": {"url": f"https://jobs.example/{name[-1]}"}}
         document["policy"]["queue"] = JOBS
-    if random.random() < 0.1:
+    if random.random() < 0.15:
         document["when"] = {
             "every": "PT10S",
             "from": "end",
