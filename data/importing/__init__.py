@@ -32,6 +32,8 @@ ENDED_BEFORE = (
     f'{CUT_OFF}, or refresh once with "force": true'
 )
 
+PACKED_PARQUET = "is Parquet within zstd; write Parquet, whose pages may be zstd themselves"
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
@@ -120,6 +122,8 @@ def import_data(
 
 def _read(engine: Engine, file: Plain, data: Data) -> Table:
     if data.format == "parquet":
+        if file.is_zstd:
+            raise SourceFailed(f"{data.shown} {PACKED_PARQUET}", permanent=True)
         return load_parquet(engine, file.path, data.shown)
     if data.format == "csv":
         return load_csv(engine, file, data.shown)

@@ -17,6 +17,8 @@ from data.settings import FetchSettings
 from tasks.bounded.watch import Watch
 
 SPILL = "spill"
+LONGEST_LINE = 2 << 20
+LINES_AT_ONCE = 1_000
 # The rest of the memory is for the allocator, and for what DuckDB does not count.
 ENGINE_SHARE = 2
 # An import holds its rows several times, unpacked and in the engine's wider types.
@@ -50,6 +52,24 @@ class Engine:
         except UnicodeDecodeError:
             # DuckDB quotes the text around an error, and may cut it within a character.
             raise duckdb.InvalidInputException("its text cannot be read") from None
+
+    def lines(self, file: Path) -> Iterator[str]:
+        r"""Yield the lines of a packed file, each with `\n` as its end. Raises UnicodeError."""
+        # Parted at a character that no text has.
+        read = (
+            "SELECT coalesce(line, '') || chr(10) FROM read_csv(?, columns = {'line': 'VARCHAR'}, "
+            "auto_detect = false, header = false, quote = '', escape = '', strict_mode = false, "
+            f"delim = '\U0010ffff', max_line_size = {LONGEST_LINE}, "
+            f"buffer_size = {4 * LONGEST_LINE})"
+        )
+        try:
+            cursor = self.cursor(read, [str(file)])
+            while rows := cursor.fetchmany(LINES_AT_ONCE):
+                yield from (line for (line,) in rows)
+        except duckdb.InvalidInputException as error:
+            if "unicode" in str(error):
+                raise UnicodeError from None
+            raise
 
 
 @contextmanager

@@ -6,17 +6,15 @@ from io import IncrementalNewlineDecoder
 
 from data.failures import CUT_OFF, SourceFailed
 from data.importing.bad_rows import MOST_SAMPLES, BadRow, short
-from data.importing.duckdb_engine import Engine, literal, reading
-from data.importing.plain import CHUNK, Plain, plain
+from data.importing.duckdb_engine import LONGEST_LINE, Engine, literal, reading
+from data.importing.plain import CHUNK, NOT_UTF8, Plain, plain
 from data.importing.tables import MARK, Table, cell, checked_names
 
-LONGEST_LINE = 2 << 20
 # Of the line below a single cell; a title stands above more.
 MOST_SURPLUS = 2
 csv.field_size_limit(LONGEST_LINE)
 # Separators of spreadsheets: if one parts the columns, the whole first line is read as one name.
 OTHER_SIGNS = {";": "semicolons", "\t": "tabs"}
-NOT_UTF8 = "is not UTF-8; save the file as UTF-8"
 _ENCODING = "INVALID ENCODING"
 _REJECTED = (
     "SELECT line, min(error_type::VARCHAR) AS error, any_value(csv_line) AS text, "
@@ -27,9 +25,10 @@ _REJECTED = (
 def load_csv(engine: Engine, file: Plain, shown: str) -> Table:
     """Return the rows of `file`; empty cells are empty texts. Raises SourceFailed."""
     try:
-        names = _header(file, shown)
-        file = _with_one_end(file)
-    except UnicodeDecodeError:
+        with reading(file.path, shown, "CSV"):
+            names = _header(engine, file, shown)
+        file = _with_one_end(engine, file)
+    except UnicodeError:
         raise SourceFailed(f"{shown} {NOT_UTF8}", permanent=True) from None
     except csv.Error as error:
         raise SourceFailed(f"{shown}: not CSV: {error}", permanent=True) from None
@@ -51,10 +50,9 @@ def load_csv(engine: Engine, file: Plain, shown: str) -> Table:
     return table
 
 
-def _header(file: Plain, shown: str) -> tuple[str, ...]:
-    with file.text() as stream:
-        reader = csv.reader(stream)
-        header, second = next(reader, []), next(reader, None)
+def _header(engine: Engine, file: Plain, shown: str) -> tuple[str, ...]:
+    reader = csv.reader(file.lines(engine))
+    header, second = next(reader, []), next(reader, None)
     width = len(second or ())
     names = [name.strip() for name in header]
     if not names:
@@ -75,8 +73,10 @@ def _header(file: Plain, shown: str) -> tuple[str, ...]:
     return found
 
 
-def _with_one_end(file: Plain) -> Plain:
+def _with_one_end(engine: Engine, file: Plain) -> Plain:
     """Return `file`, or a copy with one kind of line end, because DuckDB accepts only one."""
+    if file.is_zstd:
+        return file
     ends = IncrementalNewlineDecoder(None, translate=False)
     with file.path.open(encoding="latin-1", newline="") as stream:
         while chunk := stream.read(CHUNK):
@@ -84,8 +84,9 @@ def _with_one_end(file: Plain) -> Plain:
     if not isinstance(ends.newlines, tuple):
         return file
     copy = file.path.with_name("one_end")
-    with file.text() as old, copy.open("w", encoding="utf-8", newline="") as new:
-        csv.writer(new, lineterminator="\n").writerows(csv.reader(old, strict=True))
+    with copy.open("w", encoding="utf-8", newline="") as new:
+        rows = csv.reader(file.lines(engine), strict=True)
+        csv.writer(new, lineterminator="\n").writerows(rows)
         if file.is_open:
             new.truncate(new.tell() - 1)
     return plain(copy)
@@ -110,7 +111,8 @@ def _take_rejects(table: Table, file: Plain, shown: str) -> None:
     )
     table.bad_rows.add(count, [row for row, _error in first])
     ((line, error, text, place),) = table.engine.run(f"{_REJECTED} ORDER BY line DESC LIMIT 1")
-    if place + len(text.encode()) > file.size and error != "TOO MANY COLUMNS":
+    is_last = not file.is_zstd and place + len(text.encode()) > file.size
+    if is_last and error != "TOO MANY COLUMNS":
         last = _bad_row(line, error, text, len(table.types))
         what = f"{last.value}: {last.why}, and no line end"
         raise SourceFailed(f"{shown}, line {line} {what}; {CUT_OFF}")
@@ -130,7 +132,6 @@ def _bad_row(line: int, error: str, text: str, width: int) -> BadRow:
 def _places(table: Table, file: Plain) -> Iterator[tuple[int, str]]:
     """Yield the line of each row; like DuckDB, count one with line breaks in its cells as one."""
     rejected = {line for (line,) in table.engine.run("SELECT DISTINCT line FROM reject_errors")}
-    with file.text(errors="replace") as stream:
-        for line, cells in enumerate(csv.reader(stream), 1):
-            if line > 1 and cells and line not in rejected:
-                yield line, ""
+    for line, cells in enumerate(csv.reader(file.lines(table.engine, errors="replace")), 1):
+        if line > 1 and cells and line not in rejected:
+            yield line, ""

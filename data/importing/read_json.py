@@ -7,7 +7,7 @@ from itertools import islice
 from data.failures import CUT_OFF, SourceFailed
 from data.importing.bad_rows import short
 from data.importing.duckdb_engine import Engine, reading
-from data.importing.plain import Plain
+from data.importing.plain import NOT_UTF8, Plain
 from data.importing.tables import MARK, Table, checked_names
 
 # How far from its end a list's `]` is looked for.
@@ -20,7 +20,8 @@ _NUMBERS = "('BIGINT', 'UBIGINT', 'HUGEINT', 'UHUGEINT', 'DOUBLE', 'NULL')"
 def load_json(engine: Engine, file: Plain, shown: str, format_name: str) -> Table:
     """Return the rows of `file`, with a column for each key of any row. Raises SourceFailed."""
     is_list = format_name == "json"
-    is_closed = not is_list or file.tail(TAIL).rstrip().endswith(b"]")
+    has_tail = is_list and not file.is_zstd
+    is_closed = not has_tail or file.tail(TAIL).rstrip().endswith(b"]")
     with reading(file.path, shown, "JSON, a list [{…}, …] of objects", permanent=is_closed):
         engine.run(
             "CREATE TABLE objects AS SELECT json FROM read_json_objects(?, "
@@ -34,7 +35,7 @@ def load_json(engine: Engine, file: Plain, shown: str, format_name: str) -> Tabl
     if is_list:
         table.bad_rows.unit = "row"
     else:
-        table.places = lambda: _places(file)
+        table.places = lambda: _places(engine, file, shown)
     _leave_out_strange(table, file, shown)
     engine.run("DROP TABLE objects")
     return table
@@ -80,9 +81,11 @@ def _leave_out_strange(table: Table, file: Plain, shown: str) -> None:
     table.reject(f"{rows} json_type(json) <> 'OBJECT')", None, value, "write an object in { }")
 
 
-def _places(file: Plain) -> Iterator[tuple[int, str]]:
-    """Yield the line number and text of each row; blank lines are none."""
-    with file.text(errors="replace") as stream:
-        for number, line in enumerate(stream, 1):
+def _places(engine: Engine, file: Plain, shown: str) -> Iterator[tuple[int, str]]:
+    """Yield the line number and text of each row; blank lines are none. Raises SourceFailed."""
+    try:
+        for number, line in enumerate(file.lines(engine, errors="replace"), 1):
             if text := line.strip(WHITE):
                 yield number, text
+    except UnicodeError:
+        raise SourceFailed(f"{shown} {NOT_UTF8}", permanent=True) from None

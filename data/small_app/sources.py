@@ -185,9 +185,9 @@ def _format_of_source(source: object) -> str | None:
 
 
 def format_of_name(name: str) -> str | None:
-    """Return the format of a file name's suffix, or None; `.gz` is ignored."""
+    """Return the format of a file name's suffix, or None; `.gz` and `.zst` are ignored."""
     path = PurePosixPath(name)
-    if path.suffix.lower() == ".gz":
+    if path.suffix.lower() in (".gz", ".zst"):
         path = path.with_suffix("")
     return FORMATS.get(path.suffix.lower())
 

@@ -127,8 +127,8 @@ ATTACKS = [
         ("test_a_key_that_is_no_queue_fails_the_task_sent_there_and_no_other",),
     ),
     Attack(
-        "B1", "239 hostile files: bombs in CSV, JSON, Parquet and gzip, endless cells, thousands "
-        "of columns", "no child exceeds its memory or time; the worker goes on",
+        "B1", "241 hostile files: bombs in CSV, JSON, Parquet, gzip and zstd, endless cells, "
+        "thousands of columns", "no child exceeds its memory or time; the worker goes on",
         ("test_no_small_file_exceeds_the_limits",
          "test_what_the_audit_found_ends_by_a_limit_that_is_named"),
     ),

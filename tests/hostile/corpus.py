@@ -33,7 +33,7 @@ class Hostile:
 
 def corpus() -> list[Hostile]:
     """Return all hostile files, by name."""
-    return [*_csv(), *_json(), *_jsonl(), *_parquet(), *_packed(), *_mutated()]
+    return [*_csv(), *_json(), *_jsonl(), *_parquet(), *_packed(), *_by_zstd(), *_mutated()]
 
 
 def _csv() -> Iterator[Hostile]:
@@ -199,6 +199,24 @@ def _packed() -> Iterator[Hostile]:
     yield one("long-name", lambda: b"\x1f\x8b\x08\x08" + b"\0" * 6 + b"x" * (16 * MIB))
     yield one("parquet", lambda: gzip.compress(_written("SELECT 1 AS a")), "parquet")
     yield one("json", lambda: gzip.compress(b"[" * MIB), "json")
+
+
+def _by_zstd() -> Iterator[Hostile]:
+    frame, block, last = b"\x28\xb5\x2f\xfd", b"\x02\0\x10\n", b"\x03\0\x10\n"
+    # Blocks of four bytes that repeat a line end 131,072 times.
+    lines = b"\x10\0\0a\n" + block * 1_000 + last
+    yield Hostile("zstd-blank-lines", "csv", lambda: frame + b"\0\x58" + lines, is_heavy=True)
+    yield Hostile("zstd-named-too-small", "csv", lambda: frame + b"\xa0\4\0\0\0" + lines)
+
+
+def by_zstd(content: bytes) -> bytes:
+    """Return `content` as one frame of Zstandard, without its size, as a pipe is packed."""
+    with TemporaryDirectory() as folder, duckdb.connect() as engine:
+        plain, packed = Path(folder, "plain"), Path(folder, "packed")
+        plain.write_bytes(content)
+        read = f"SELECT content FROM read_blob('{plain}')"
+        engine.execute(f"COPY ({read}) TO '{packed}' (FORMAT blob, COMPRESSION zstd)")
+        return packed.read_bytes()
 
 
 def _zipped(block: bytes, times: int) -> bytes:

@@ -3,7 +3,7 @@
 import gzip
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from data.importing.read_parquet import load_parquet
 from data.settings import FetchSettings, Settings
 from minutebook.testing import make_context
 from tasks.bounded.watch import Watch
+from tests.hostile.corpus import by_zstd
 from tests.hostile.raw_server import raw_server
 
 # So that what is left out as a bad row would be seen as imported.
@@ -126,9 +127,12 @@ def test_a_cut_is_told_with_its_place(tmp_path: Path, content: bytes, error: str
     assert failed.value.permanent is ("unexpected" in error)
 
 
+@pytest.mark.parametrize("pack", [gzip.compress, by_zstd])
 @pytest.mark.parametrize("kind", ["csv", "json", "jsonl"])
-def test_a_packed_file_that_is_cut_anywhere_is_not_imported(tmp_path: Path, kind: str) -> None:
-    through = let_through(tmp_path, kind, gzip.compress(TEXTS[kind]))
+def test_a_packed_file_that_is_cut_anywhere_is_not_imported(
+    tmp_path: Path, kind: str, pack: Callable[[bytes], bytes]
+) -> None:
+    through = let_through(tmp_path, kind, pack(TEXTS[kind]))
 
     # An empty file is no list, no table, and no line of JSON Lines.
     assert through == ({0} if kind == "jsonl" else set())

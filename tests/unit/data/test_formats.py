@@ -12,6 +12,7 @@ from data.fetch.sources import format_of
         ("a.ndjson", None, "jsonl"),
         ("a.csv.gz", "application/gzip", "csv"),
         ("a.JSONL.GZ", None, "jsonl"),
+        ("a.csv.zst", "application/zstd", "csv"),
         ("a.parquet", None, "parquet"),
         ("a", None, "csv"),
     ],

@@ -12,7 +12,10 @@ import duckdb
 import pytest
 
 from data.failures import SourceFailed
+from tests.hostile.corpus import by_zstd
 from tests.unit.data.conftest import Importing
+
+Packed = Callable[[bytes], bytes]
 
 
 @pytest.mark.parametrize(
@@ -31,11 +34,72 @@ from tests.unit.data.conftest import Importing
         ),
     ],
 )
-@pytest.mark.parametrize("packed", [False, True])
-def test_rows(imported: Importing, format_name: str, text: str, packed: bool) -> None:
-    content = gzip.compress(text.encode()) if packed else text
+@pytest.mark.parametrize("packed", [bytes, gzip.compress])
+def test_rows(imported: Importing, format_name: str, text: str, packed: Packed) -> None:
+    content = packed(text.encode())
 
     assert imported(content, format_name) == [{"id": 1, "name": "a, b"}, {"id": 2, "name": ""}]
+
+
+@pytest.mark.parametrize(
+    ("format_name", "text"),
+    [
+        pytest.param("csv", '\ufeffid,name\r\n1,"a\r\n\nb"\r\n\r\n2,\r\n', id="csv"),
+        pytest.param(
+            "json", '\ufeff[{"id": 1, "name": "a\\r\\n\\nb"}, {"id": 2, "name": ""}]', id="json"
+        ),
+        pytest.param(
+            "jsonl", '{"id": 1, "name": "a\\r\\n\\nb"}\n\n{"id": 2, "name": ""}', id="lines"
+        ),
+    ],
+)
+def test_rows_of_zstd(imported: Importing, format_name: str, text: str) -> None:
+    rows = imported(by_zstd(text.encode()), format_name)
+
+    assert rows == [{"id": 1, "name": "a\r\n\nb"}, {"id": 2, "name": ""}]
+
+
+@pytest.mark.parametrize(
+    ("format_name", "content", "error"),
+    [
+        pytest.param("csv", b"id\n1\n\xff\n", "source is not UTF-8", id="csv_not_utf8"),
+        pytest.param("jsonl", b'{"id": 1}\n\xff\n', "source is not UTF-8", id="lines_not_utf8"),
+        pytest.param("jsonl", b'{"id": 1}\n\n{\n', "line 3 '{': is not JSON", id="broken_line"),
+        pytest.param("csv", b"id,n\n1,2\n\n3\n", r"line 4 \['3'\]: 1 cells, not 2", id="few_cells"),
+        pytest.param("csv", b"id\n1\n\nx\n", "line 4, column id 'x': is not a valid", id="type"),
+        pytest.param("csv", b"id,n\r\n1,2\n3,4", "not CSV", id="mixed_ends"),
+        pytest.param("json", b'[{"id": 1}', "not JSON, a list", id="open_list"),
+        pytest.param("parquet", b"PAR1", "Parquet within zstd; write Parquet", id="parquet"),
+    ],
+)
+def test_errors_within_zstd(
+    imported: Importing, format_name: str, content: bytes, error: str
+) -> None:
+    with pytest.raises(SourceFailed, match=error):
+        imported(by_zstd(content), format_name, columns={"id": "integer"})
+
+
+def test_zstd_has_frames_one_after_another(imported: Importing) -> None:
+    skipped = b"\x50\x2a\x4d\x18\x02\0\0\0ab"
+
+    rows = imported(skipped + by_zstd(b"id\n1\n") + skipped + by_zstd(b"2\n"))
+
+    assert rows == [{"id": 1}, {"id": 2}]
+
+
+@pytest.mark.parametrize(
+    ("frame", "error"),
+    [
+        pytest.param("a0 00e1f505 010000", "may unpack to more than .*=1000000", id="named"),
+        pytest.param("00 58" + " 020010 61" * 7 + "030010 61", "may unpack to more", id="repeated"),
+        pytest.param("00 58 070000", "not valid zstd before byte 9", id="kind"),
+    ],
+)
+def test_frames_are_checked_before_they_are_read(
+    importing: Callable[..., Importing], frame: str, error: str
+) -> None:
+    with pytest.raises(SourceFailed, match=error):
+        importing(max_bytes=1_000_000)(b"\x28\xb5\x2f\xfd" + bytes.fromhex(frame))
 
 
 def test_parquet_keeps_its_types(imported: Importing) -> None:
@@ -263,6 +327,8 @@ def test_an_open_quote_swallows_no_rows_unnoticed(importing: Callable[..., Impor
         pytest.param("jsonl", "404", "line 1 '404': write an object", id="digits"),
         pytest.param("parquet", "id\n1\n", "source: not Parquet", id="no_parquet"),
         pytest.param("csv", gzip.compress(b"id\n1\n")[:-9], "truncated gzip", id="half_a_gzip"),
+        pytest.param("csv", by_zstd(b"id\n1\n")[:-1], "truncated zstd.* byte 13", id="half_a_zst"),
+        pytest.param("csv", by_zstd(b"id\n1\n") + b"tail", "not valid zstd", id="tail_of_zst"),
         pytest.param("csv", b"\x1f\x8bnonsense", "not valid gzip", id="broken_gzip"),
     ],
 )
@@ -277,11 +343,16 @@ def test_errors_name_the_place_and_the_reason(
     assert not list((imported.settings.home / "scratch").rglob("*/*"))
 
 
-def test_a_bomb_of_gzip_is_refused_at_the_bound(importing: Callable[..., Importing]) -> None:
-    packed = gzip.compress(b"id\n" + b"0" * 20_000_000)
+@pytest.mark.parametrize(
+    ("pack", "error"), [(gzip.compress, "is larger unpacked"), (by_zstd, "may unpack to more")]
+)
+def test_a_bomb_is_refused_at_the_bound(
+    importing: Callable[..., Importing], pack: Packed, error: str
+) -> None:
+    packed = pack(b"id\n" + b"0" * 20_000_000)
     assert len(packed) < 100_000
 
-    with pytest.raises(SourceFailed, match="larger unpacked than SCHED_FETCH_MAX_BYTES=1000000"):
+    with pytest.raises(SourceFailed, match=f"{error} than SCHED_FETCH_MAX_BYTES=1000000"):
         importing(max_bytes=1_000_000)(packed)
 
 
