@@ -159,6 +159,29 @@ def file_validators(source: Source, state: os.stat_result) -> dict[str, str]:
     }
 
 
+def probe(source: Source, settings: Settings) -> dict[str, str] | None:
+    """Return the validators of the source's current state; None if they are unknown.
+
+    A URL is probed by its first byte; a query and a reader have no validators. A failed probe
+    returns None: the data are read instead, and that read reports the error.
+    """
+    if source.sql is not None or source.reader is not None:
+        return None
+    try:
+        if source.url is not None:
+            answer = downloads.probe(wanted_of(source, settings), settings.fetch)
+            return _validators_of(source, answer) or None
+        with opened_beneath(*allowed_place(str(source.file), settings)) as stream:
+            return file_validators(source, os.fstat(stream.fileno()))
+    except SourceFailed:
+        return None
+
+
+def is_unchanged(known: Mapping[str, str], probed: Mapping[str, str] | None) -> bool:
+    """Return whether there are validators, all equal to those of the snapshot."""
+    return bool(probed) and dict(known) == probed
+
+
 def fetch(
     source: Source,
     kept: Path,
@@ -187,6 +210,13 @@ def fetch(
         raise
 
 
+def _validators_of(source: Source, answer: downloads.Answer | None) -> dict[str, str]:
+    """Return the validators that identify the state of a URL; none if they are unknown."""
+    if answer is None or not answer.validators:
+        return {}
+    return {"source": source.key, **answer.validators}
+
+
 def _reaches_beyond(source: Source) -> bool:
     """Return whether a source is one of trusted small apps alone."""
     texts = (source.url, *source.headers.values(), *source.parameters.values())
@@ -198,7 +228,7 @@ def _downloaded(
 ) -> Fetched:
     wanted = wanted_of(source, settings)
     answer = downloads.download(wanted, private, settings.fetch, watch)
-    validators = {"source": source.key, **answer.validators} if answer.validators else {}
+    validators = _validators_of(source, answer)
     format_name = source.format or format_of(_path_of(wanted.url), answer.media_type)
     if not answer.is_framed and format_name in OF_LINES:
         raise SourceFailed(f"{source.shown} {UNFRAMED}", permanent=True)

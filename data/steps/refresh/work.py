@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from data import snapshots as files
 from data.failures import SourceFailed, Stopped
-from data.fetch import freshness, sources
+from data.fetch import sources
 from data.fetch.sources import Fetched
 from data.settings import settings_in
 from data.snapshots import Place, Written
@@ -163,8 +163,8 @@ class _Refresh:
         self._begin(domain)
         if staging is None or self.parameters.force:
             return _Probed.CHANGED
-        probed = freshness.probe(source, self.settings)
-        if not freshness.is_unchanged(staging.validators, probed):
+        probed = sources.probe(source, self.settings)
+        if not sources.is_unchanged(staging.validators, probed):
             return _Probed.CHANGED
         is_there = files.is_there(self.settings, staging.path, staging.byte_count)
         return _Probed.REUSED if is_there else _Probed.LOST

@@ -4,8 +4,7 @@ from pathlib import Path
 import pytest
 
 from data.failures import SourceFailed, Stopped
-from data.fetch.freshness import is_unchanged, probe
-from data.fetch.sources import source_of
+from data.fetch.sources import is_unchanged, probe, source_of
 from data.importing import Data, Imported, import_data
 from data.settings import Settings
 from tasks.bounded.watch import Watch
