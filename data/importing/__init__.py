@@ -16,12 +16,11 @@ from data.importing.bad_rows import BadRows
 from data.importing.column_types import check_key, check_types, typed_cells
 from data.importing.duckdb_engine import Engine, opened, quoted
 from data.importing.figures import figures_of
-from data.importing.merge import joined, latest
 from data.importing.plain import Plain, unpacked
 from data.importing.read_csv import load_csv
 from data.importing.read_json import load_json
 from data.importing.read_parquet import NO_COLUMN, load_parquet
-from data.importing.tables import Table
+from data.importing.tables import MARK, Table, cell
 from data.settings import FetchSettings
 from tasks.bounded.watch import Watch
 
@@ -31,8 +30,8 @@ ENDED_BEFORE = (
     "has no end of its last line, as it had at the last import; "
     f'{CUT_OFF}, or refresh once with "force": true'
 )
-
 PACKED_PARQUET = "is Parquet within zstd; write Parquet, whose pages may be zstd themselves"
+_NUMBERS = ("INT", "DECIMAL", "DOUBLE", "FLOAT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +144,7 @@ def _selected(table: Table, data: Data, last: Path | None) -> str:
     """Return SQL for the snapshot's rows."""
     if data.rules.key and last is not None:
         old = load_parquet(table.engine, last, "the last snapshot", "old")
-        table = joined(table, old)
+        table = _joined(table, old)
         before = table.bad_rows.count
         check_types(table, data.rules.columns, "the last snapshot")
         if table.bad_rows.count > before:
@@ -155,7 +154,42 @@ def _selected(table: Table, data: Data, last: Path | None) -> str:
                 permanent=True,
             )
     columns = typed_cells(table, data.rules.columns)
-    if data.rules.key:
-        return latest(table, columns, data.rules.key)
     wanted = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in columns.items())
-    return f"SELECT {wanted or f'NULL::INTEGER AS {NO_COLUMN}'} FROM {table.good}"
+    if not data.rules.key:
+        return f"SELECT {wanted or f'NULL::INTEGER AS {NO_COLUMN}'} FROM {table.good}"
+    # The last row of each key, in the order of the keys' first rows.
+    keys = ", ".join(columns[name] for name in data.rules.key)
+    return (
+        f"SELECT {wanted} FROM (SELECT *, rowid AS row_ FROM {table.name}) "
+        f"WHERE row_ NOT IN (FROM {table.name}_bad) "
+        f"QUALIFY row_number() OVER (PARTITION BY {keys} ORDER BY row_ DESC) = 1 "
+        f"ORDER BY min(row_) OVER (PARTITION BY {keys})"
+    )
+
+
+def _joined(new: Table, old: Table) -> Table:
+    """Return a table of the rows of `old`, followed by those of `new`.
+
+    All columns become text, their kinds to be inferred again, unless the format has types.
+    """
+    # To DuckDB, names that differ only in capitals are one; the new rows spell it.
+    spelled = {name.lower(): name for name in new.types}
+    type_ = "" if new.is_typed else "::VARCHAR"
+    parts = []
+    for table in (old, new):
+        cells = (
+            f"{cell(name)}{type_} AS {cell(spelled.get(name.lower(), name))}"
+            for name in table.types
+        )
+        parts.append(f"SELECT {', '.join(cells) or 'NULL AS none'} FROM {table.good}")
+    new.engine.run(f"CREATE TABLE joined AS {' UNION ALL BY NAME '.join(parts)}")
+    described = new.engine.run("DESCRIBE joined")
+    types = {row[0].removeprefix(MARK): row[1] for row in described if row[0].startswith(MARK)}
+    numbers = frozenset(name for name in types if _is_number(name, new) and _is_number(name, old))
+    return Table(new.engine, "joined", types, new.is_typed, numbers, new.bad_rows)
+
+
+def _is_number(name: str, table: Table) -> bool:
+    """Return whether all cells of a column are numbers, as those of a missing one are."""
+    type_ = table.types.get(name, "INT")
+    return name in table.numbers or any(sign in type_ for sign in _NUMBERS)
