@@ -1,6 +1,6 @@
 """Rows that an import leaves out: their count, the first ten, and the limit."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -33,12 +33,6 @@ class BadRows:
         self.count += count
         self.samples = sorted([*self.samples, *samples], key=lambda row: row.line)
         del self.samples[MOST_SAMPLES:]
-
-    @classmethod
-    def of_json(cls, written: Mapping[str, Any]) -> "BadRows":
-        """Return the rows that `dataclasses.asdict` wrote."""
-        samples = [BadRow(**sample) for sample in written["samples"]]
-        return cls(written["unit"], written["count"], samples)
 
     def as_json(self) -> dict[str, Any]:
         """Return `{"rows": 3, "samples": [{line, column, value, why}]}`."""

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,9 @@ from tasks.bounded import client
 from tasks.bounded.child import Call
 from tasks.bounded.limits import Exit, Limits, Over
 from tasks.bounded.watch import Watch
+
+GIVEN = TypeAdapter(tuple[FetchSettings, Data, Path, Path | None])
+IMPORTED = TypeAdapter(Imported)
 
 
 def reading_limits(settings: FetchSettings, shown: str, time: str = "import_s") -> Limits:
@@ -39,28 +42,16 @@ def import_in_child(
 
     `ended` takes what the child process used.
     """
-    given = GIVEN.dump_python(_Given(settings, data, target, last), mode="json")
+    given = GIVEN.dump_python((settings, data, target, last), mode="json")
     with data.opened() as stream:
-        call = client.Call(f"{__name__}:answer", given, [stream.fileno()])
+        call = client.Call(f"{__name__}:answer", {"given": given}, [stream.fileno()])
         made = client.run(call, reading_limits(settings, data.shown), watch, ended=ended)
     return IMPORTED.validate_python(made)
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
-    settings: FetchSettings
-    data: Data
-    target: Path
-    last: Path | None
-
-
-GIVEN = TypeAdapter(_Given)
-IMPORTED = TypeAdapter(Imported)
-
-
 def answer(call: Call) -> Mapping[str, Any]:
     """Import the file of the call; called in the child."""
-    given = GIVEN.validate_python(call.arguments)
+    settings, data, target, last = GIVEN.validate_python(call.arguments["given"])
     with os.fdopen(call.files[0], "rb") as stream:
-        made = import_data(given.settings, given.data, stream, given.target, given.last, call.watch)
+        made = import_data(settings, data, stream, target, last, call.watch)
     return asdict(made)
