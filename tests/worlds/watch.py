@@ -171,8 +171,9 @@ class Watch:
     def _deleted(self, row: dict[str, Any]) -> Iterator[str]:
         uid = row["action_uid"]
         left = self._database.rows(
+            # What is being sent to the application may be there already.
             "SELECT id FROM operations WHERE state IN ('pending', 'queued')"
-            f" AND action_uid = '{uid}'"
+            f" AND send_started_at IS NULL AND action_uid = '{uid}'"
         )
         if left:
             yield f"a deletion leaves nothing: action {uid} was deleted, and {left[0][0]} waits"

@@ -293,12 +293,14 @@ class World:
             for table, column, of_open in (
                 ("operations", "CASE WHEN waiting_for IS NULL THEN not_before END", OPEN),
                 ("operations", "recorded_at", OPEN),
+                # It is told half a minute later.
+                ("findings", "began_at", "kind = 'action_missed' AND ended_at IS NULL"),
                 ("notices", "not_before", "state = 'owed'"),
             )
         ]
-        ((first,),), ((waits,),), ((told,),) = found
+        ((first,),), ((waits,),), ((untold,),), ((told,),) = found
         known = [instant_of(one) for one in (first, told) if one]
-        return min(known, default=self.now() if waits else None)
+        return min(known, default=self.now() if waits or untold else None)
 
     def _pass_time(self) -> None:
         """Let time jump if nothing has a reason to go on."""
