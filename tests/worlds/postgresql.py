@@ -1,5 +1,6 @@
 """The second lane: PostgreSQL, where actors also stop between two statements of a transaction."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,7 +78,8 @@ class PostgreSQLDatabase(Database):
         self.loom, self.faults, self.server = loom, faults, server
         self.shift_s = 0.0
         self._shown_us = 0
-        self._held: dict[Actor, sa.Connection] = {}
+        # The connections on which each actor is in a transaction.
+        self._held: defaultdict[Actor, list[sa.Connection]] = defaultdict(list)
         server.execute(f"DROP DATABASE IF EXISTS {NAME} WITH (FORCE)")
         server.copy(TEMPLATE, NAME)
         server.execute(f"ALTER DATABASE {NAME} SET search_path = {SEARCH_PATH}")
@@ -102,8 +104,10 @@ class PostgreSQLDatabase(Database):
 
     def lose_session(self, actor: Actor, frozen_s: float = float("inf")) -> None:
         """End the transaction of an actor that died, or froze for longer than the server waits."""
-        if frozen_s > IDLE_TRANSACTION_TIMEOUT_S and actor in self._held:
-            raw: Any = self._held.pop(actor).connection.driver_connection
+        if frozen_s <= IDLE_TRANSACTION_TIMEOUT_S:
+            return
+        for one in self._held.pop(actor, ()):
+            raw: Any = one.connection.driver_connection
             raw.close()
 
     def copy(self) -> None:
@@ -117,12 +121,12 @@ class PostgreSQLDatabase(Database):
     def _before(self, connection: sa.Connection) -> None:
         super()._before(connection)
         if self.loom.actor is not None:
-            self._held[self.loom.actor] = connection
+            self._held[self.loom.actor].append(connection)
         self._show_clock()
 
     def _before_statement(self, connection: sa.Connection, *_: object) -> None:
         actor = self.loom.actor
-        is_within = actor is not None and self._held.get(actor) is connection
+        is_within = actor is not None and connection in self._held[actor]
         if actor is not None and is_within and self.loom.random.random() < STOPS:
             self.loom.pause(f"{actor.step.removesuffix(WITHIN)}{WITHIN}")
         self._show_clock()
@@ -135,9 +139,10 @@ class PostgreSQLDatabase(Database):
         self._released(connection)
         super()._at_commit(connection)
 
-    def _released(self, _connection: sa.Connection) -> None:
-        if self.loom.actor is not None:
-            self._held.pop(self.loom.actor, None)
+    def _released(self, connection: sa.Connection) -> None:
+        held = [] if self.loom.actor is None else self._held[self.loom.actor]
+        if connection in held:
+            held.remove(connection)
 
     def _show_clock(self) -> None:
         now_us = round(self.now().timestamp() * 1_000_000)
