@@ -101,12 +101,16 @@ def _rows(columns: str, found: list[Any]) -> list[Row]:
     ]
 
 
+def instant_of(value: str | datetime) -> datetime:
+    """Return a stored instant as aware UTC."""
+    at = datetime.fromisoformat(value) if isinstance(value, str) else value
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+
+
 def _value(name: str, value: Any) -> Any:
     if isinstance(value, UUID):
         return str(value)
     is_instant = name.endswith(("_at", "_from")) or name in {"now", "watermark"}
-    if is_instant and isinstance(value, str):
-        value = datetime.fromisoformat(value)
-    if isinstance(value, datetime):
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    if isinstance(value, datetime) or (is_instant and isinstance(value, str)):
+        return instant_of(value)
     return json.loads(value) if name == "document" else value

@@ -10,9 +10,9 @@ from uuid import UUID
 from runtime.database import reading
 from scheduler.explain import explain
 from tests.chaos.checker import violations
+from tests.chaos.facts import instant_of
 from tests.chaos.history import History, is_of_application
 from tests.chaos.occurrences import offset, span
-from tests.worlds.watch import instant_of
 from views.verdict import look
 from views.verdict.finding import OF_ACTIONS, Kind, Severity
 

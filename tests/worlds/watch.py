@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from models.job import JOB
 from models.store.key_values import CLOCK_SET_BACK
+from tests.chaos.facts import instant_of
 
 if TYPE_CHECKING:
     from tests.worlds.world import World
@@ -92,12 +93,6 @@ def follow_moves(connection: sa.Connection) -> None:
             f"CREATE TRIGGER {name} AFTER {when} FOR EACH ROW WHEN ({only})"
             f" EXECUTE FUNCTION {name}()"
         )
-
-
-def instant_of(value: Any) -> datetime:
-    """Return a stored instant."""
-    at = datetime.fromisoformat(value) if isinstance(value, str) else value
-    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from models.operation import ENDED
 from runtime.config import Settings, load_settings
 from scheduler.changes.change import create_all
 from tests.chaos.clock import PASSED_S, Clock
-from tests.chaos.facts import COLUMNS, Facts, _line, _rows, _selecting
+from tests.chaos.facts import COLUMNS, Facts, _line, _rows, _selecting, instant_of
 from tests.chaos.faults import Fault
 from tests.factories import set_back
 from tests.servers import PostgreSQL
@@ -28,7 +28,7 @@ from tests.worlds.outside import Outside
 from tests.worlds.people import People, document_of
 from tests.worlds.plan import Plan
 from tests.worlds.stage import Database, Faults, Post, Waits, machine
-from tests.worlds.watch import Watch, instant_of
+from tests.worlds.watch import Watch
 
 BEGAN = datetime(2027, 3, 1, 8, tzinfo=UTC)
 # How long a world may take to become calm, by its own clock.
@@ -243,15 +243,16 @@ class World:
 
     def _go_on(self, until: datetime) -> None:
         while self.loom.now < until:
-            self._tend()
-            self.loom.go_on(until)
-            self.watch.look()
+            self._step(until)
 
     def _take(self, steps: int) -> None:
         for _ in range(steps):
-            self._tend()
-            self.loom.go_on(self.loom.later(60.0))
-            self.watch.look()
+            self._step(self.loom.later(60.0))
+
+    def _step(self, until: datetime) -> None:
+        self._tend()
+        self.loom.go_on(until)
+        self.watch.look()
 
     def _tend(self) -> None:
         """Start again what ended, as a service manager does."""
