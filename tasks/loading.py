@@ -23,7 +23,7 @@ LONGEST_ERROR = 1_000
 
 ROOT = Path(__file__).resolve().parent.parent
 OWN_NAMES = {
-    "broker", "cli", "cron", "data", "migrations", "minutebook", "models", "moving", "processes",
+    "broker", "cli", "cron", "data", "interop", "migrations", "minutebook", "models", "processes",
     "runtime", "scheduler", "scheduler_server", "tasks", "views", "web",
 }  # fmt: skip
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from moving.outcomes import Outcome
+from interop.outcomes import Outcome
 
 
 def document(found: Mapping[str, Outcome], name: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ BY_START = {
         f"dashboard/test_{name}" for name in ("in_browser", "pictures", "small_app_page")
     ),
     "environments": ("tests/packages/",),
-    "other schedulers": ("moving/test_django_beat", "moving/test_apscheduler"),
+    "other schedulers": ("interop/test_django_beat", "interop/test_apscheduler"),
 }
 # What each store decides in its own way. The other tests of processes prove the same on either:
 # each runs on one store, which its name chooses, so that both are used equally.

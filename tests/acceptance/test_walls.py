@@ -95,7 +95,7 @@ def test_what_is_due_runs_and_every_door_opens(
     assert ("send_email" in form, "data-step" in form) == (has_mail, "dashboard" not in left_out)
     assert ("minutebook_deliveries" in figures, "data" in shown) == (("data" not in left_out),) * 2
     assert ("  import " in named, "  template " in named) == (
-        "moving" not in left_out, "data" not in left_out
+        "interop" not in left_out, "data" not in left_out
     )  # fmt: skip
 
 

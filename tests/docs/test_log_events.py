@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "log-events.md").read_text(encoding="utf-8")
 # `minutebook` logs in the processes of its users, in their form.
 ROOMS = (
-    *("broker", "cli", "cron", "data", "models", "moving", "processes"),
+    *("broker", "cli", "cron", "data", "interop", "models", "processes"),
     *("runtime", "scheduler", "tasks", "views", "web"),
 )
 LEVELS = ("debug", "info", "warning", "error", "exception", "critical", "log")

@@ -15,7 +15,7 @@ from tests.servers import free_port
 
 OWN = ("tasks", "models", "cli", "mail", "cron", "scheduler", "runtime", "broker", "web")
 ROOMS = {
-    *("broker", "cli", "cron", "data", "migrations", "models", "moving"),
+    *("broker", "cli", "cron", "data", "interop", "migrations", "models"),
     *(
         "processes",
         "runtime",

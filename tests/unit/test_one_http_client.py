@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ROOMS = (
-    "broker", "cli", "cron", "data", "minutebook", "models", "moving", "processes", "release",
+    "broker", "cli", "cron", "data", "interop", "minutebook", "models", "processes", "release",
     "runtime", "scheduler", "tasks", "views", "web",
 )  # fmt: skip
 CLIENTS = frozenset(

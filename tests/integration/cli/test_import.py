@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from moving.crontab import OWN_PATH, OWNER_OF_FILE, RAN_AS
+from interop.crontab import OWN_PATH, OWNER_OF_FILE, RAN_AS
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Write
 

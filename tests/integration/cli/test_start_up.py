@@ -11,7 +11,7 @@ import pytest
 from tests.servers import Broker
 
 OURS = {
-    *("broker", "cli", "cron", "data", "minutebook", "models", "moving"),
+    *("broker", "cli", "cron", "data", "interop", "minutebook", "models"),
     *("processes", "runtime", "scheduler", "tasks", "views", "web"),
 }
 # The grammar of documents, the rules of cron, and what decides, sends or changes.

@@ -14,9 +14,9 @@ from jsonschema import Draft202012Validator
 from cli.tree import COMMANDS, Tree
 from data.views.summary import SummaryPreview
 from data.views.templates import TemplatePreview, Templates, TriedMail
+from interop.views.exports import Export
+from interop.views.imports import Import
 from models.tables import operation_logs, operations
-from moving.views.exports import Export
-from moving.views.imports import Import
 from runtime.config import load_settings
 from runtime.database import make_engine
 from runtime.visible import visible_line

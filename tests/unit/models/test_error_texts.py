@@ -12,7 +12,7 @@ ASKED = ("views", "models", "scheduler", "data", "tasks", "web")
 COMMANDS_ONLY = {
     "views/installation.py",
     "views/simulation.py",
-    "moving/views/imports.py",
+    "interop/views/imports.py",
     "data/commands/templates.py",
 }
 ERRORS = {

@@ -10,11 +10,11 @@ from celery import Celery, Task
 from celery.beat import ScheduleEntry
 from celery.schedules import BaseSchedule, crontab, schedule
 
+from interop.beat_file import entries_of
+from interop.outcomes import Outcome, outcomes
 from minutebook.beat import schedule_of
 from models.action.document import ParseContext
 from models.json_text import read_json
-from moving.beat_file import entries_of
-from moving.outcomes import Outcome, outcomes
 from tasks.built_in import built_in_steps
 
 NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)

@@ -1,0 +1,533 @@
+"""Jobs of a real APScheduler 3, read in its process."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytz
+from apscheduler.jobstores.sqlalchemy import SQLAlchemyJobStore
+from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.calendarinterval import CalendarIntervalTrigger
+from apscheduler.triggers.combining import AndTrigger, OrTrigger
+from apscheduler.triggers.cron import CronTrigger
+from apscheduler.triggers.interval import IntervalTrigger
+from celery import Celery
+
+from interop.apscheduler_jobs import Work, entries_of, written_jobs
+from interop.outcomes import Outcome, outcomes
+from minutebook.apscheduler import jobs_of
+from models.action.document import ParseContext
+from models.errors import InvalidDocument
+from runtime.clock import utc_now
+from tasks.built_in import built_in_steps
+from tests.moved import document, names
+from tests.tables import table
+
+# The schedulers of these tests are real: they plan from now on.
+NOW = utc_now()
+CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None, commands=None)
+WORK = Work(lambda name: fnmatchcase(name, "builtins.*"), "shop")
+PARIS = "Europe/Paris"
+app = Celery("shop", set_as_current=False)
+
+
+def cron(**fields: Any) -> CronTrigger:
+    return CronTrigger(timezone=fields.pop("zone", PARIS), **fields)
+
+
+def calendar(**fields: Any) -> CalendarIntervalTrigger:
+    return CalendarIntervalTrigger(timezone=PARIS, **{"start_date": "2026-12-31", **fields})
+
+
+def fill(scheduler: Any) -> None:  # noqa: PLR0915 - a table
+    """Add one job of each kind: the functions are those of a module that is there."""
+
+    def add(id: str, trigger: Any, func: str = "builtins:print", **rest: Any) -> None:
+        scheduler.add_job(func, trigger, id=id, **rest)
+
+    quarter = IntervalTrigger(minutes=15, start_date=datetime(2026, 1, 1, tzinfo=UTC))
+    daily = cron(hour=7, minute=30)
+    add("daily", daily, args=["[1]"], name="The report", misfire_grace_time=3600)
+    add("pytz", cron(hour=7, minute=30, zone=pytz.timezone(PARIS)))
+    add("work days", cron(day_of_week="mon-fri", hour="9,17"))
+    add("first monday", cron(day="1st mon", hour=9))
+    add("every quarter", cron(minute="*/15", zone="UTC"))
+    add("summer", cron(month="6-8", day="*/2", hour=4, zone="Asia/Tokyo"))
+    add("often", quarter, coalesce=False, max_instances=3)
+    add("in turn", quarter, coalesce=False)
+    add("once", "date", run_date=datetime(2190, 12, 24, 18, tzinfo=UTC))
+    add("either", OrTrigger([daily, cron(day="1", hour=0)]))
+    add("bounded", cron(hour=7, start_date="2030-01-01", end_date="2031-01-01"))
+    add("paused", daily, next_run_time=None, misfire_grace_time=None)
+    add("jitter", cron(hour=7, jitter=30))
+    add("sent", daily, f"{__name__}:app.send_task", args=["shop.close", ["Paris"]])
+    add("a command", daily, "os.path:join", args=["a"])
+    add("each second", cron(second="*"))
+    add("second monday", cron(day="2nd mon", hour=9))
+    add("last day", cron(day="last"))
+    add("some", cron(day="1st mon,last fri", hour=9))
+    add("last of some", cron(day="last", day_of_week="mon"))
+    add("dates and days", cron(day="15,2nd mon,last", hour=9))
+    add("several days", cron(day="2nd mon,3rd tue", hour=9))
+    add("both days", cron(day="8-15", day_of_week="mon", hour="9,17"))
+    add("days of days", cron(day="last fri", day_of_week="mon", hour=9))
+    add("third day", calendar(days=3, hour=11))
+    add("half years", calendar(months=6, hour=9, minute=30, end_date="2031-01-01"))
+    add("each leap day", calendar(years=1, start_date="2028-02-29"))
+    add("months and days", calendar(months=1, days=1))
+    add("calendar seconds", calendar(days=1, second=5))
+    add("odd", IntervalTrigger(seconds=90.5))
+    add("both", AndTrigger([daily, cron(day="1", hour=7, minute=30)]))
+    add("an instant", daily, args=[NOW])
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The URL of a job store that a real scheduler has filled."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('store')}/jobs.db"
+    scheduler = BackgroundScheduler(jobstores={"default": SQLAlchemyJobStore(url)}, timezone="UTC")
+    scheduler.start(paused=True)
+    fill(scheduler)
+    scheduler.shutdown()
+    return url
+
+
+def exported(url: str) -> Any:
+    """Return what a scheduler with that store exports, which has not started."""
+    jobstores = {"default": SQLAlchemyJobStore(url)}
+    return json.loads(json.dumps(jobs_of(BackgroundScheduler(jobstores=jobstores, timezone="UTC"))))
+
+
+def moved(written: object, work: Work = WORK) -> dict[str, Outcome]:
+    """Return what becomes of jobs, by their ids."""
+    entries = entries_of(written_jobs(written), "jobs.json", work, NOW)
+    return {one.name: one for one in outcomes(entries, CONTEXT)}
+
+
+@pytest.fixture(scope="module")
+def found(store: str) -> dict[str, Outcome]:
+    return moved(exported(store))
+
+
+def test_each_kind_of_outcome(found: Mapping[str, Outcome]) -> None:
+    assert names(found, "same") == {
+        "daily", "pytz", "work days", "first monday", "second monday", "last day", "some",
+        "every quarter", "summer", "once", "either", "bounded", "paused", "sent", "last of some",
+        "dates and days", "several days", "both days", "third day", "half years", "each leap day",
+        "jitter",
+    }  # fmt: skip
+    assert names(found, "differs") == {"often", "in turn"}
+
+
+def test_a_job_becomes_an_action(found: Mapping[str, Outcome]) -> None:
+    assert document(found, "daily") == {
+        "name": "daily",
+        "description": "The report",
+        "owner": "import:apscheduler",
+        "operations": {"celery_task": {"task": "builtins.print", "args": ["[1]"], "queue": "shop"}},
+        "when": {"cron_rule": "30 7 * * *", "timezone": PARIS},
+        "policy": {"look_back": "PT1H"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "when"),
+    [
+        ("work days", {"cron_rule": "0 9,17 * * 1-5", "timezone": PARIS}),
+        ("first monday", {"cron_rule": "0 9 * * mon#1", "timezone": PARIS}),
+        ("second monday", {"cron_rule": "0 9 * * mon#2", "timezone": PARIS}),
+        ("last day", {"cron_rule": "0 0 L * *", "timezone": PARIS}),
+        ("some", {"cron_rule": "0 9 * * mon#1,friL", "timezone": PARIS}),
+        ("several days", {"cron_rule": "0 9 * * mon#2,tue#3", "timezone": PARIS}),
+        ("dates and days", {"cron_rule": "0 9 15,L * mon#2", "timezone": PARIS}),
+        (
+            "last of some",
+            {"rrule": "FREQ=DAILY;BYMONTHDAY=-1;BYDAY=MO", "at": "00:00", "timezone": PARIS},
+        ),
+        (
+            "both days",
+            {
+                "rrule": "FREQ=DAILY;BYMONTHDAY=8,9,10,11,12,13,14,15;BYDAY=MO",
+                "at": ["09:00", "17:00"],
+                "timezone": PARIS,
+            },
+        ),
+        (
+            "third day",
+            {
+                "rrule": "FREQ=DAILY;INTERVAL=3",
+                "at": "11:00",
+                "timezone": PARIS,
+                "starting_at": "2026-12-31",
+            },
+        ),
+        (
+            "half years",
+            {
+                "rrule": "FREQ=MONTHLY;INTERVAL=6;UNTIL=20310101",
+                "at": "09:30",
+                "timezone": PARIS,
+                "starting_at": "2026-12-31",
+            },
+        ),
+        (
+            "jitter",
+            {"cron_rule": "0 7 * * *", "timezone": PARIS, "jitter": "PT30S", "jitter_each": True},
+        ),
+        ("every quarter", {"cron_rule": "*/15 * * * *", "timezone": "UTC"}),
+        ("often", {"every": "PT15M", "starting_at": "2026-01-01T00:00:00Z"}),
+        ("once", {"due_date": "2190-12-24T18:00:00Z"}),
+        (
+            "either",
+            [
+                {"cron_rule": "30 7 * * *", "timezone": PARIS},
+                {"cron_rule": "0 0 1 * *", "timezone": PARIS},
+            ],
+        ),
+    ],
+)
+def test_rules(found: Mapping[str, Outcome], name: str, when: object) -> None:
+    assert document(found, name)["when"] == when
+
+
+@pytest.mark.parametrize(
+    ("name", "policy"),
+    [
+        ("pytz", {"look_back": "PT1M"}),
+        ("often", {"look_back": "PT1M", "catch_up": "all", "overlap": "allow"}),
+        ("in turn", {"look_back": "PT1M", "catch_up": "all", "overlap": "queue"}),
+        ("paused", {"look_back": "P366D"}),
+        (
+            "bounded",
+            {
+                "look_back": "PT1M",
+                "starts_at": "2029-12-31T23:00:00Z",
+                "ends_at": "2030-12-31T23:00:01Z",
+            },
+        ),
+    ],
+)
+def test_policies(found: Mapping[str, Outcome], name: str, policy: object) -> None:
+    assert document(found, name)["policy"] == policy
+
+
+def test_a_call_that_sends_a_task_is_that_task(found: Mapping[str, Outcome]) -> None:
+    made = document(found, "sent")
+
+    # The application's own router knows the queue of what it sends.
+    step = {"task": "shop.close", "args": ["Paris"]}
+    assert made["operations"] == {"celery_task": step}
+    assert made["policy"]["overlap"] == "allow"
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("a command", "it calls os.path:join in the scheduler's process"),
+        ("each second", "its second '*' is not 0"),
+        ("days of days", "its n-th weekdays must be other weekdays as well"),
+        ("months and days", "it adds months and days at once"),
+        ("calendar seconds", "its time has 5 seconds"),
+        ("odd", "its interval of 90.5 s is not a whole number"),
+        ("both", "its trigger 'and' is not a rule"),
+        ("an instant", "JSON cannot hold args[0]: datetime.datetime(2026"),
+    ],
+)
+def test_what_is_refused(found: Mapping[str, Outcome], name: str, why: str) -> None:
+    assert (found[name].kind, found[name].document) == ("cannot", None)
+    assert why in found[name].why
+    assert found[name].instead
+
+
+def test_a_scheduler_without_a_store_writes_the_same(found: Mapping[str, Outcome]) -> None:
+    scheduler = BackgroundScheduler(timezone="UTC")
+    fill(scheduler)
+
+    it = moved(json.loads(json.dumps(jobs_of(scheduler))))
+
+    assert {name: one.document for name, one in it.items()} == {
+        name: one.document for name, one in found.items()
+    }
+
+
+def test_a_job_that_the_code_adds_stands_for_the_stored_one(store: str) -> None:
+    jobstores = {"default": SQLAlchemyJobStore(store)}
+    scheduler = BackgroundScheduler(jobstores=jobstores, timezone="UTC")
+    scheduler.add_job(print, cron(hour=8), id="daily", replace_existing=True)
+
+    jobs = [one for one in jobs_of(scheduler)["jobs"] if one["id"] == "daily"]
+
+    assert [one["trigger"]["fields"]["hour"] for one in jobs] == ["8"]
+
+
+def test_a_stored_job_whose_function_is_gone_is_named_and_stays_in_its_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    monkeypatch.setattr(sys.modules[__name__], "gone", lambda: None, raising=False)
+    monkeypatch.setattr(sys.modules[__name__].__dict__["gone"], "__qualname__", "gone")
+    scheduler = BackgroundScheduler(jobstores={"default": SQLAlchemyJobStore(url)}, timezone="UTC")
+    scheduler.start(paused=True)
+    scheduler.add_job(f"{__name__}:gone", cron(hour=7), id="it")
+    scheduler.add_job(print, cron(hour=7), id="other")
+    scheduler.shutdown()
+    monkeypatch.delattr(sys.modules[__name__], "gone")
+
+    first, again = moved(exported(url)), moved(exported(url))
+
+    assert (first["it"].kind, first["other"].kind) == ("cannot", "same")
+    assert "its store cannot restore it" in first["it"].why
+    assert again.keys() == first.keys()
+
+
+def test_a_store_that_cannot_be_read_is_one_sentence() -> None:
+    with pytest.raises(SystemExit) as ended:
+        exported("sqlite:////nowhere/jobs.db")
+
+    assert str(ended.value).startswith("error: the jobs of the store 'default' cannot be read: ")
+
+
+class Clock:
+    def strike(self) -> None: ...
+
+    @staticmethod
+    async def awaited() -> None: ...
+
+    @classmethod
+    async def awaited_of_class(cls) -> None: ...
+
+    @classmethod
+    def stop(cls) -> None: ...
+
+    @staticmethod
+    def wind() -> None: ...
+
+    def __call__(self) -> None: ...
+
+
+async def waits() -> None: ...
+
+
+class Unnamed:
+    def __repr__(self) -> str:
+        raise ValueError("no name")
+
+
+def local() -> Any:
+    def inner() -> None: ...
+
+    return inner
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (lambda: None, "is a lambda"),
+        (Clock().strike, "a method of an object of Clock"),
+        (Clock(), "an object of Clock, which has no name"),
+        (partial(print, 1), "an object of partial, which has no name"),
+        (local(), "local.<locals>.inner is made inside another one"),
+        (waits, "is a coroutine, which only an event loop runs"),
+        (Clock.awaited, "is a coroutine, which only an event loop runs"),
+        (Clock.awaited_of_class, "is a coroutine, which only an event loop runs"),
+        (local, None),
+        (Clock.stop, None),
+        (Clock.wind, None),
+        (print, None),
+    ],
+)
+def test_a_function_that_no_other_process_can_call_is_refused(
+    function: Any, why: str | None
+) -> None:
+    scheduler = BackgroundScheduler(timezone="UTC")
+    scheduler.add_job(function, cron(hour=7), id="it", args=[1] if function == print else [])
+    scheduler.add_job(print, cron(hour=7), id="other", args=["a"])
+    made = json.loads(json.dumps(jobs_of(scheduler)))
+    work = Work(lambda _: True, "shop")
+
+    it, other = outcomes(entries_of(written_jobs(made), "x", work, NOW), CONTEXT)
+
+    assert other.kind == "same"
+    assert (it.kind, why or "") == (
+        "cannot" if why else "same",
+        why if why and why in it.why else "",
+    )
+
+
+def test_one_job_that_cannot_be_read_stops_no_other() -> None:
+    scheduler = BackgroundScheduler(timezone="UTC")
+    scheduler.add_job(print, cron(hour=7), id="it", args=[Unnamed()])
+    scheduler.add_job(print, cron(hour=7), id="other")
+    made = json.loads(json.dumps(jobs_of(scheduler)))
+
+    it, other = outcomes(entries_of(written_jobs(made), "x", WORK, NOW), CONTEXT)
+
+    assert (it.name, it.kind, other.kind) == ("it", "cannot", "same")
+    assert "JSON cannot hold args[0]: a Unnamed" in it.why
+
+
+STARTS = """
+import asyncio, atexit, threading, time
+from datetime import datetime
+from apscheduler.schedulers.{module} import {kind}
+
+class Own({kind}):
+    def start(self, *args, **kwargs):
+        super().start(*args, **kwargs)
+
+def tick():
+    open("ran", "a").write("x")
+
+sched = {made}(timezone="UTC")
+sched.add_job(tick, "interval", seconds=1, id="tick", next_run_time=datetime(2020, 1, 1))
+sched.add_job(tick, "cron", hour=7, id="daily")
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "kind", "made", "end"),
+    table(__file__, "a_module_that_starts_its_scheduler_is_read_without_running_a_job"),
+)
+def test_a_module_that_starts_its_scheduler_is_read_without_running_a_job(
+    tmp_path: Path, module: str, kind: str, made: str, end: str
+) -> None:
+    (tmp_path / "clock.py").write_text(STARTS.format(module=module, kind=kind, made=made) + end)
+    command = [sys.executable, "-m", "minutebook", "apscheduler", "-s", "clock:sched"]
+
+    ran = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert ran.returncode == 0, ran.stderr
+    assert [one["id"] for one in json.loads(ran.stdout)["jobs"]] == ["tick", "daily"]
+    assert "Traceback" not in ran.stderr
+    advice = 'begin that part with `if __name__ == "__main__":`'
+    # A thread may be too late to give it.
+    assert "target=sched.start" in end or (advice in ran.stderr) == ("if __name__" not in end)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("name", ["nothing", "make", "make.it"])
+def test_a_scheduler_inside_a_function_is_answered_with_advice(tmp_path: Path, name: str) -> None:
+    (tmp_path / "clock.py").write_text("def make():\n    pass\n")
+    command = [sys.executable, "-m", "minutebook", "apscheduler", "-s", f"clock:{name}"]
+
+    ran = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert ran.returncode != 0
+    assert "write a module that calls it, such as scheduler = make()" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_python_runs_functions_that_are_no_tasks(store: str) -> None:
+    work = Work(lambda _name: False, "shop", "/opt/shop/bin/python")
+    made = moved(exported(store), work)["a command"]
+
+    assert (made.kind, made.document is None) == ("same", False)
+    run = (made.document or {})["operations"]["command"]["run"]
+    assert (run[0], run[3:]) == ("/opt/shop/bin/python", ["os.path:join", '["a"]', "{}"])
+    done = subprocess.run([sys.executable, *run[1:]], check=False, capture_output=True)
+    assert done.returncode == 0, done.stderr
+
+
+app.conf.task_routes = {"shop.renamed": {"queue": "hot"}}
+
+
+@app.task(name="shop.renamed", expires=60, shared=False)
+def renamed(shop: str) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "given", "step"),
+    [
+        (renamed.delay, {"args": ["Paris"]}, {"queue": "hot"}),
+        (renamed.apply_async, {"args": [["Paris"]]}, {"queue": "hot"}),
+        (
+            renamed.apply_async,
+            {"kwargs": {"args": ["Paris"], "queue": "slow", "priority": 3}},
+            {"queue": "slow", "priority": 3},
+        ),
+        (renamed, {"args": ["Paris"]}, {"queue": "hot"}),
+        (
+            f"{__name__}:app.send_task",
+            {"args": ["shop.renamed", ["Paris"]], "kwargs": {"expires": 60}},
+            {"queue": "hot"},
+        ),
+    ],
+)
+def test_a_task_of_another_name_is_sent_by_its_own_to_its_own_queue(
+    function: Any, given: Mapping[str, Any], step: Mapping[str, Any]
+) -> None:
+    scheduler = BackgroundScheduler(timezone="UTC")
+    scheduler.add_job(function, cron(hour=7), id="it", **given)
+    made = json.loads(json.dumps(jobs_of(scheduler)))
+    work = Work(lambda name: name == "shop.renamed", "shop")
+
+    (it,) = outcomes(entries_of(written_jobs(made), "x", work, NOW), CONTEXT)
+
+    assert it.document is not None, it.why
+    task = {"task": "shop.renamed", "args": ["Paris"], "expires": 60, **step}
+    assert it.document["operations"] == {"celery_task": task}
+
+
+@pytest.mark.parametrize(
+    ("args", "remark"),
+    [
+        ([(1, 2)], "JSON changes its args[0]: (1, 2)"),
+        ([{"a": {1: 2}}], "JSON changes its args[0].a: the key 1"),
+        ([{"a": [True, None, 1.5, "x"]}], None),
+    ],
+)
+def test_a_python_gets_what_json_holds_of_arguments(args: list[Any], remark: str | None) -> None:
+    scheduler = BackgroundScheduler(timezone="UTC")
+    scheduler.add_job(print, cron(hour=7), id="it", args=args)
+    made = json.loads(json.dumps(jobs_of(scheduler)))
+    work = Work(lambda _name: False, "shop", "/opt/shop/bin/python")
+
+    (it,) = outcomes(entries_of(written_jobs(made), "x", work, NOW), CONTEXT)
+
+    assert it.remarks == ((remark,) if remark else ())
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param([], id="a_list"),
+        pytest.param({"minutebook_apscheduler": 2, "apscheduler": "3", "jobs": []}, id="later"),
+    ],
+)
+def test_another_document_is_refused(document: object) -> None:
+    with pytest.raises(InvalidDocument):
+        list(written_jobs(document))
+
+
+def test_random_crontabs_are_due_when_apscheduler_fires() -> None:
+    from random import Random
+
+    random = Random(13)
+
+    def field(low: int, high: int) -> str:
+        first = random.randint(low, high)
+        last = random.randint(first, high)
+        step = random.randint(1, max((last - first) // 2, 1))
+        ranged = f"{first}-{last}" if step >= last - first else f"{first}-{last}/{step}"
+        return random.choice(["*", "*/3", str(first), ranged])
+
+    scheduler = BackgroundScheduler(timezone="UTC")
+    for number in range(40):
+        fields = {"minute": (0, 59), "hour": (0, 23), "day_of_week": (0, 6), "month": (1, 12)}
+        texts = {name: field(*bounds) for name, bounds in fields.items()}
+        scheduler.add_job("builtins:print", cron(**texts, zone="UTC"), id=str(number))
+    made = jobs_of(scheduler)
+
+    entries = entries_of(written_jobs(made), "jobs.json", WORK, NOW)
+    assert {one.kind for one in outcomes(entries, CONTEXT)} == {"same"}

@@ -1,0 +1,309 @@
+"""Rows of django-celery-beat, made by Django itself and exported by the application."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from interop.beat import UNKNOWN
+from interop.beat_file import entries_of
+from interop.outcomes import Outcome, outcomes
+from minutebook.beat.entries import NOT_STORED, OTHERWISE
+from models.action.document import ParseContext
+from tasks.built_in import built_in_steps
+from tests.moved import document, names
+from tests.servers import PostgreSQL
+
+NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
+CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
+ROOT = Path(__file__).parents[3]
+DJANGO = """
+import json, os
+import django
+from celery import Celery
+from django.conf import settings
+
+settings.configure(
+    INSTALLED_APPS=["django_celery_beat"],
+    USE_TZ=os.environ["USE_TZ"] == "1",
+    TIME_ZONE="Europe/Paris",
+    DATABASES={"default": json.loads(os.environ["DATABASE"])},
+)
+django.setup()
+from zoneinfo import ZoneInfo
+from django_celery_beat.tzcrontab import TzAwareCrontab
+
+app = Celery("shop")
+
+
+class Once(app.Task):
+    def apply_async(self, *args, **kwargs):
+        return super().apply_async(*args, **kwargs)
+
+
+def run(*_args, **_options):
+    return None
+
+
+app.task(name="shop.tasks.run", base=Once if "ONCE" in os.environ else None)(run)
+app.conf.update(
+    beat_scheduler="django_celery_beat.schedulers:DatabaseScheduler",
+    task_default_queue="shop",
+    beat_schedule={
+        "set here": {"task": "shop.tasks.run", "schedule": 60.0},
+        "daily": {"task": "shop.tasks.other", "schedule": 60.0, "kwargs": {"dry": False}},
+        "work days": {
+            "task": "shop.tasks.run",
+            "schedule": TzAwareCrontab([0], "9", "1-5", tz=ZoneInfo("Asia/Tokyo")),
+        },
+    },
+)
+"""
+
+
+def filled(database: Mapping[str, Any]) -> None:
+    """Let Django make and fill its tables in a database."""
+    command = [sys.executable, "-P", "-m", "tests.django_beat", json.dumps(database)]
+    subprocess.run(command, check=True, timeout=120, cwd=ROOT, env={"PYTHONPATH": str(ROOT)})
+
+
+def run(
+    folder: Path, database: Mapping[str, Any], **settings: str
+) -> subprocess.CompletedProcess[bytes]:
+    (folder / "shop.py").write_text(DJANGO)
+    command = [sys.executable, "-P", "-m", "minutebook", "export", "-A", "shop"]
+    environment = {"PYTHONPATH": str(ROOT), "DATABASE": json.dumps(database), "USE_TZ": "1"}
+    return subprocess.run(
+        command,
+        check=False,
+        cwd=folder,
+        env={**environment, **settings},
+        capture_output=True,
+        timeout=60,
+    )
+
+
+def exported(folder: Path, database: Mapping[str, Any], **settings: str) -> dict[str, Outcome]:
+    """Return what becomes of the entries of the application, by their names."""
+    done = run(folder, database, **settings)
+    assert done.returncode == 0, done.stderr.decode()
+    made = json.loads(done.stdout)
+    # Its rows are those of that instant.
+    made["written_at"] = NOW.isoformat()
+    for one in made["entries"]:
+        one.pop("next_at", None)
+    entries = entries_of(made, "beat.json", NOW)
+    return {one.name: one for one in outcomes(entries, CONTEXT)}
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("django") / "shop.db"
+
+
+@pytest.fixture(scope="module")
+def database(file: Path) -> Mapping[str, Any]:
+    made = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(file)}
+    filled(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def found(
+    database: Mapping[str, Any], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Outcome]:
+    """What becomes of each periodic task, by its name."""
+    return exported(tmp_path_factory.mktemp("shop"), database)
+
+
+def test_each_kind_of_outcome(found: Mapping[str, Outcome]) -> None:
+    assert names(found, "same") == {
+        "work days", "at night", "first monday", "second monday", "second half", "often",
+        "from then on",
+        "until then", "paused", "christmas", "once", "routed",
+    }  # fmt: skip
+    assert names(found, "differs") == {"daily", "sunset", "set here"}
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        pytest.param("half a second", "0.5 s is not a whole number", id="half_a_second"),
+        pytest.param("expired", "it expired at 2020-01-01T00:00:00Z", id="expired"),
+        pytest.param("last christmas", "its time is past (2019-12-24", id="past"),
+        pytest.param("has run", "it runs once, and has run", id="has_run"),
+        pytest.param("broken", "its args '[' are not JSON", id="broken"),
+    ],
+)
+def test_what_is_refused(found: Mapping[str, Outcome], name: str, why: str) -> None:
+    assert (found[name].kind, found[name].document) == ("cannot", None)
+    assert why in found[name].why
+    assert found[name].instead
+
+
+def test_an_entry_of_beat_schedule_beside_the_rows_is_named(found: Mapping[str, Outcome]) -> None:
+    assert found["set here"].remarks == (UNKNOWN, NOT_STORED)
+    assert found["daily"].remarks == (OTHERWISE.format("task, args, schedule"),)
+    assert not found["work days"].remarks
+
+
+def row_of(**columns: object) -> dict[str, object]:
+    """Return a row of an interval as the application exports it."""
+    row = {"id": 1, "name": "it", "task": "t", "enabled": True, "interval_id": 1, **columns}
+    return {"name": "it", "row": row, "schedules": {"interval_id": {"every": 1, "period": "days"}}}
+
+
+@pytest.mark.parametrize(
+    ("columns", "every"),
+    [
+        pytest.param({"args": 5}, 1, id="arguments"),
+        pytest.param({"start_time": "0001-01-01T00:00:00+23:00"}, 1, id="before_all_time"),
+        pytest.param({"start_time": "9999-12-31T23:59:59.5"}, 1, id="after_all_time"),
+        pytest.param({}, "often", id="text"),
+        pytest.param({}, None, id="null"),
+        pytest.param({}, 1e30, id="for_ever"),
+    ],
+)
+def test_a_row_that_only_sqlite_takes_does_not_end_the_import(
+    columns: Mapping[str, object], every: object
+) -> None:
+    strange: dict[str, Any] = row_of(**columns)
+    strange["schedules"]["interval_id"]["every"] = every
+    sound: dict[str, Any] = row_of(name="two", last_run_at="2026-11-22T14:00:00+00:00")
+    entries = [strange, {**sound, "name": "two"}]
+    made = {"minutebook_beat": 1, "celery": "5", "timezone": "UTC", "entries": entries}
+
+    one, other = outcomes(entries_of(made, "beat.json", NOW), CONTEXT)
+
+    assert (one.kind, one.name) == ("cannot", "it")
+    assert (other.kind, other.name) == ("same", "two")
+
+
+def test_a_crontab_task(found: Mapping[str, Outcome]) -> None:
+    headers = {"periodic_task_name": "daily"}
+    step = {"args": ["Paris"], "kwargs": {"dry": False}, "queue": "orders", "headers": headers}
+
+    assert document(found, "daily") == {
+        "name": "daily",
+        "owner": "import:beat",
+        "operations": {"celery_task": {"task": "shop.tasks.run", **step}},
+        "when": {"cron_rule": "30 7 * * *", "timezone": "Europe/Paris"},
+        "policy": {"overlap": "allow"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "when"),
+    [
+        pytest.param(
+            "work days", {"cron_rule": "0 9 * * mon-fri", "timezone": "Asia/Tokyo"}, id="own_zone"
+        ),
+        pytest.param(
+            "often", {"every": "PT15M", "starting_at": "2026-11-22T15:05:00Z"}, id="interval"
+        ),
+        pytest.param(
+            "from then on", {"every": "PT15M", "starting_at": "2030-01-01T00:00:00Z"}, id="start"
+        ),
+        pytest.param("christmas", {"due_date": "2190-12-24T18:00:00Z"}, id="clocked"),
+        pytest.param("once", {"due_date": "2026-11-23T06:30:00Z"}, id="next_of_a_crontab"),
+    ],
+)
+def test_rules(found: Mapping[str, Outcome], name: str, when: object) -> None:
+    assert when == document(found, name)["when"]
+
+
+def test_the_rest_of_a_row(found: Mapping[str, Outcome]) -> None:
+    often = document(found, "often")["operations"]["celery_task"]
+    paused = document(found, "paused")
+
+    assert (often["queue"], often["priority"], often["expires"]) == ("shop", 5, 60)
+    assert often["headers"] == {"tenant": "a", "periodic_task_name": "often"}
+    assert (paused["active"], paused["description"]) == (False, "Not now.")
+    assert document(found, "until then")["policy"]["ends_at"] == "2040-01-01T00:00:00Z"
+    routed = document(found, "routed")["operations"]["celery_task"]
+    assert (routed["exchange"], routed["routing_key"]) == ("media", "video")
+    assert "queue" not in routed
+
+
+def test_postgresql_gives_the_same(
+    found: Mapping[str, Outcome], postgresql: PostgreSQL, tmp_path: Path
+) -> None:
+    postgresql.execute("CREATE DATABASE django_shop")
+    url = sa.make_url(postgresql.url("django_shop"))
+    database = {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": url.database,
+        "USER": url.username,
+        "PASSWORD": url.password,
+        "HOST": url.host or url.query.get("host"),
+        "PORT": url.port or url.query.get("port"),
+    }
+    filled(database)
+    made = exported(tmp_path, database)
+    postgresql.execute("DROP DATABASE django_shop WITH (FORCE)")
+
+    assert made == found
+
+
+def test_an_export_only_reads(
+    database: Mapping[str, Any], file: Path, found: Mapping[str, Outcome], tmp_path: Path
+) -> None:
+    before = file.read_bytes()
+
+    assert exported(tmp_path, database) == found
+    assert file.read_bytes() == before
+
+
+def test_a_row_whose_task_has_a_class_of_its_own_says_so(
+    database: Mapping[str, Any], tmp_path: Path
+) -> None:
+    found = exported(tmp_path, database, ONCE="1")
+
+    assert found["work days"].kind == "differs"
+    (remark,) = [one for one in found["work days"].remarks if "class" in one]
+    assert remark.startswith("its class shop.Once overrides apply_async, which Minutebook does not")
+
+
+def test_the_next_instants_are_those_of_the_entries_of_django_celery_beat(
+    database: Mapping[str, Any], file: Path, tmp_path: Path
+) -> None:
+    before = file.read_bytes()
+
+    done = run(tmp_path, database)
+
+    written = {one["name"]: one.get("next_at") for one in json.loads(done.stdout)["entries"]}
+    assert {name for name, instants in written.items() if not instants} == {
+        "paused", "expired", "has run", "broken", "set here",
+    }  # fmt: skip
+    assert {len(instants) for name, instants in written.items() if instants} == {1, 5}
+    assert file.read_bytes() == before
+
+
+def test_times_without_a_zone_are_those_of_django(
+    database: Mapping[str, Any], tmp_path: Path
+) -> None:
+    aware, naive = (
+        exported(tmp_path, database, USE_TZ=use)["from then on"].document for use in "10"
+    )
+
+    assert aware is not None
+    assert naive is not None
+    starts = [datetime.fromisoformat(str(one["policy"]["starts_at"])) for one in (aware, naive)]
+    assert starts[0] - starts[1] in {timedelta(hours=1), timedelta(hours=2)}
+
+
+def test_a_database_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
+    nowhere = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(tmp_path / "none" / "x.db")}
+    done = run(tmp_path, nowhere)
+
+    assert (done.returncode, done.stdout) == (1, b"")
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith(
+        "error: the entries of django_celery_beat.schedulers:DatabaseScheduler cannot be read: Oper"
+    )

@@ -1,0 +1,381 @@
+"""Entries of RedBeat, saved by RedBeat itself and exported by the application."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from celery import Celery
+from celery.beat import PersistentScheduler
+from celery.schedules import crontab, schedule
+from dateutil.rrule import FR, MO, SU
+from redbeat import RedBeatSchedulerEntry
+from redbeat.schedules import rrule
+from redis import Redis
+
+from interop.beat_file import entries_of
+from interop.outcomes import Outcome, outcomes
+from minutebook.beat import schedule_of
+from minutebook.beat.entries import OTHERWISE
+from minutebook.beat.stores import GONE, stored_entries
+from models.action.document import ParseContext
+from models.values import format_instant
+from models.values.delays import rounded_up
+from runtime.clock import utc_now
+from tasks.built_in import built_in_steps
+from tests.servers import Broker
+
+NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
+ROOT = Path(__file__).parents[3]
+CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
+
+
+@pytest.fixture
+def app(broker: Broker) -> Iterator[Celery]:
+    """A Celery application that keeps its schedule in Redis."""
+    app = Celery("shop", broker=broker.url, set_as_current=False)
+    app.conf.update(
+        timezone="Europe/Paris",
+        redbeat_redis_url=broker.url,
+        beat_scheduler="redbeat.RedBeatScheduler",
+        task_default_queue="shop",
+        result_backend=None,
+    )
+    yield app
+    app.close()
+
+
+def save(app: Celery, name: str, schedule: object, **rest: Any) -> None:
+    RedBeatSchedulerEntry(name, "shop.tasks.run", schedule, app=app, **rest).save()
+
+
+def found(app: Celery) -> dict[str, Outcome]:
+    """Return what becomes of the entries that the application exports, by their names."""
+    written = json.loads(json.dumps(schedule_of(app)))
+    made = entries_of(written, "beat.json", utc_now())
+    return {one.name: one for one in outcomes(made, CONTEXT)}
+
+
+def due_at(broker: Broker, name: str) -> datetime:
+    """Return when RedBeat runs an entry next."""
+    with Redis.from_url(broker.url) as client:
+        score = client.zscore("redbeat::schedule", f"redbeat:{name}")
+    assert isinstance(score, float)
+    return datetime.fromtimestamp(score, UTC)
+
+
+def test_entries_become_actions(app: Celery, broker: Broker) -> None:
+    save(app, "daily", crontab("5", 0), args=["Paris"], options={"priority": 3})
+    save(app, "often", schedule(timedelta(minutes=15)), enabled=False)
+    save(app, "halves", crontab([0, 30], "7"), options={"queue": "orders"})
+    save(app, "by rrule", rrule("DAILY", dtstart=NOW))
+
+    made = found(app)
+
+    assert {name: one.kind for name, one in made.items()} == {
+        "daily": "same",
+        "often": "same",
+        "halves": "same",
+        "by rrule": "same",
+    }
+    documents = {name: one.document or {} for name, one in made.items()}
+    assert documents["daily"] == {
+        "name": "daily",
+        "owner": "import:beat",
+        "operations": {
+            "celery_task": {
+                "task": "shop.tasks.run", "args": ["Paris"], "queue": "shop", "priority": 3,
+            },
+        },
+        "when": {"cron_rule": "5 0 * * *", "timezone": "Europe/Paris"},
+        "policy": {"overlap": "allow"},
+    }  # fmt: skip
+    begins = format_instant(rounded_up(due_at(broker, "often")))
+    when = {"every": "PT15M", "starting_at": begins}
+    assert (documents["often"]["active"], documents["often"]["when"]) == (False, when)
+    assert documents["halves"]["when"]["cron_rule"] == "0,30 7 * * *"
+    assert documents["halves"]["operations"]["celery_task"]["queue"] == "orders"
+
+
+BEGIN = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
+TOKYO = BEGIN.astimezone(timezone(timedelta(hours=9)))
+
+
+@pytest.mark.parametrize(
+    ("rule", "when"),
+    [
+        pytest.param(rrule("DAILY", BEGIN), {"rrule": "FREQ=DAILY;INTERVAL=1"}, id="daily"),
+        pytest.param(
+            rrule("WEEKLY", BEGIN, interval=2, byweekday=[0, 3]),
+            {"rrule": "FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,TH"},
+            id="every_other_week",
+        ),
+        pytest.param(
+            rrule("WEEKLY", BEGIN, byweekday=(MO, FR), wkst=SU),
+            {"rrule": "FREQ=WEEKLY;INTERVAL=1;WKST=SU;BYDAY=MO,FR"},
+            id="weekdays",
+        ),
+        pytest.param(
+            rrule("MONTHLY", BEGIN, bymonthday=(1, -1)),
+            {"rrule": "FREQ=MONTHLY;INTERVAL=1;BYMONTHDAY=1,-1"},
+            id="first_and_last_day",
+        ),
+        pytest.param(
+            rrule("MONTHLY", BEGIN, byweekday=[0, 1, 2, 3, 4], bysetpos=-1),
+            {"rrule": "FREQ=MONTHLY;INTERVAL=1;BYSETPOS=-1;BYDAY=MO,TU,WE,TH,FR"},
+            id="last_work_day",
+        ),
+        pytest.param(
+            rrule("YEARLY", BEGIN, bymonth=[3, 9], bymonthday=1),
+            {"rrule": "FREQ=YEARLY;INTERVAL=1;BYMONTH=3,9;BYMONTHDAY=1"},
+            id="months",
+        ),
+        pytest.param(
+            rrule("YEARLY", BEGIN, byweekno=20, byweekday=MO),
+            {"rrule": "FREQ=YEARLY;INTERVAL=1;BYWEEKNO=20;BYDAY=MO"},
+            id="week_of_the_year",
+        ),
+        pytest.param(
+            rrule("DAILY", BEGIN, count=1_000),
+            {"rrule": "FREQ=DAILY;INTERVAL=1;COUNT=1000"},
+            id="count",
+        ),
+        pytest.param(
+            rrule("DAILY", BEGIN, until=datetime(2027, 6, 1, tzinfo=UTC)),
+            {"rrule": "FREQ=DAILY;INTERVAL=1;UNTIL=20270601T000000Z"},
+            id="until",
+        ),
+        pytest.param(
+            rrule("DAILY", BEGIN, byhour=[6, 18]),
+            {"rrule": "FREQ=DAILY;INTERVAL=1;BYHOUR=6,18;BYMINUTE=30", "at": None},
+            id="hours",
+        ),
+        pytest.param(
+            rrule("DAILY", BEGIN, byhour=6, byminute=[0, 15], bysecond=0),
+            {"rrule": "FREQ=DAILY;INTERVAL=1;BYHOUR=6;BYMINUTE=0,15", "at": None},
+            id="minutes",
+        ),
+        pytest.param(
+            rrule("DAILY", TOKYO),
+            {
+                "rrule": "FREQ=DAILY;INTERVAL=1",
+                "at": "18:30",
+                "timezone": "Etc/GMT-9",
+                "starting_at": "2026-01-05T18:30:00",
+            },
+            id="an_offset",
+        ),
+    ],
+)
+def test_a_recurrence_rule_moves_as_redbeat_keeps_it(
+    app: Celery, broker: Broker, rule: rrule, when: dict[str, object]
+) -> None:
+    save(app, "it", rule)
+
+    (only,) = found(app).values()
+
+    shown = {"at": "09:30", "timezone": "UTC", "starting_at": "2026-01-05T09:30:00"}
+    expected = {**shown, **when}
+    made = (only.document or {})["when"]
+    assert made == {key: value for key, value in expected.items() if value is not None}
+    assert only.kind == "same", only
+    assert only.upcoming is not None
+    assert only.upcoming.there == only.upcoming.here
+
+
+@pytest.mark.parametrize(
+    ("rule", "why"),
+    [
+        pytest.param(rrule("YEARLY", BEGIN, byeaster=0), "has byeaster", id="easter"),
+        pytest.param(rrule("DAILY", BEGIN, bysecond=[0, 30]), "(bysecond)", id="seconds"),
+        pytest.param(rrule("HOURLY", BEGIN, interval=6), "its rule is HOURLY", id="hourly"),
+        pytest.param(rrule("MINUTELY", BEGIN), "its rule is MINUTELY", id="each_minute"),
+        pytest.param(
+            rrule("DAILY", BEGIN.astimezone(timezone(timedelta(hours=5, minutes=30)))),
+            "has the offset +05:30",
+            id="half_hours",
+        ),
+        pytest.param(
+            rrule("DAILY", BEGIN, byhour=[*range(24)], byminute=[0, 30]), "at most 24", id="times"
+        ),
+    ],
+)
+def test_what_a_recurrence_rule_cannot_say_is_named(
+    app: Celery, broker: Broker, rule: rrule, why: str
+) -> None:
+    save(app, "it", rule)
+    save(app, "other", crontab("5", 0))
+
+    kinds = {one.kind: one for one in found(app).values()}
+
+    assert why in kinds["cannot"].why
+    assert kinds["same"].name == "other"
+
+
+def test_the_seconds_of_a_rule_that_began_at_any_instant_are_a_difference(
+    app: Celery, broker: Broker
+) -> None:
+    save(app, "it", rrule("DAILY", BEGIN.replace(second=37)))
+
+    (only,) = found(app).values()
+
+    assert (only.kind, only.remarks) == ("differs", ("its seconds (:37) are left out",))
+    assert only.upcoming is not None
+    there, here = only.upcoming.differing or (None, None)
+    assert there is not None
+    assert here is not None
+    assert there - here == timedelta(seconds=37)
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        pytest.param("[", id="no_json"),
+        pytest.param("[" * 100_000, id="deep"),
+        pytest.param("[]", id="a_list"),
+        pytest.param('{"schedule": {"__type__": "weekday"}}', id="kind"),
+        pytest.param('{"name": 1, "schedule": {"__type__": "interval"}}', id="half_an_entry"),
+        pytest.param(
+            '{"schedule": {"__type__": "interval", "every": 1e300}, "name": "x", "task": "t"}',
+            id="for_ever",
+        ),
+    ],
+)
+def test_a_strange_definition_is_refused_and_stops_no_other(
+    app: Celery, broker: Broker, definition: str
+) -> None:
+    save(app, "other", crontab("5", 0))
+    with Redis.from_url(broker.url) as client:
+        client.hset("redbeat:x", "definition", definition)
+
+    made = found(app)
+
+    assert made.pop("other").kind == "same"
+    assert [one.kind for one in made.values()] == ["cannot"]
+    assert all(one.why and one.instead for one in made.values())
+
+
+def test_an_entry_whose_definition_is_gone_is_named(app: Celery, broker: Broker) -> None:
+    save(app, "gone", crontab("5", 0))
+    save(app, "other", crontab("5", 0))
+    with Redis.from_url(broker.url) as client:
+        client.delete("redbeat:gone")
+
+    made = found(app)
+
+    assert (made["gone"].kind, made["other"].kind) == ("cannot", "same")
+    assert made["gone"].why == GONE
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"),
+    [
+        ([NOW], {}),
+        ([[NOW]], {}),
+        ([{"at": NOW}], {}),
+        ([1, [2, {"a": [NOW]}]], {}),
+        ([NOW, NOW], {}),
+        ([], {"since": NOW}),
+        ([], {"span": {"since": NOW}}),
+        ([], {"days": [NOW]}),
+        ([], {"days": [{"begin": 1, "end": NOW}]}),
+        ([1], {"a": 1, "since": NOW}),
+    ],
+)
+def test_an_object_that_json_cannot_hold_is_refused(
+    app: Celery, broker: Broker, args: list[Any], kwargs: dict[str, Any]
+) -> None:
+    save(app, "it", crontab("5", 0), args=args, kwargs=kwargs)
+    save(app, "other", crontab("5", 0))
+
+    made = found(app)
+
+    assert made["other"].kind == "same"
+    assert [one.kind for name, one in made.items() if name != "other"] == ["cannot"]
+    assert any("JSON cannot hold" in one.why and "datetime" in one.why for one in made.values())
+
+
+SHOP = """
+import os
+from celery import Celery
+from celery.schedules import crontab
+
+app = Celery("shop", broker="memory://")
+app.conf.update(
+    beat_scheduler="redbeat.RedBeatScheduler",
+    redbeat_redis_url=os.environ["REDIS"],
+    redbeat_key_prefix="shop[1]:",
+    timezone="Europe/Paris",
+    task_routes={"shop.tasks.routed": {"queue": "orders", "priority": 7}},
+    beat_schedule={
+        "set here": {"task": "shop.tasks.run", "schedule": 60.0},
+        "often": {"task": "shop.tasks.run", "schedule": 60.0},
+        "routed": {"task": "shop.tasks.routed", "schedule": crontab([5], 0)},
+    },
+)
+"""
+
+
+def exported(folder: Path, url: str) -> dict[str, Outcome]:
+    """Return what becomes of the entries of an application, by their names."""
+    (folder / "shop.py").write_text(SHOP)
+    command = [sys.executable, "-P", "-m", "minutebook", "export", "-A", "shop"]
+    environment = {"PYTHONPATH": str(ROOT), "REDIS": url}
+    done = subprocess.run(
+        command, check=False, cwd=folder, env=environment, capture_output=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    entries = entries_of(json.loads(done.stdout), "beat.json", NOW)
+    return {one.name: one for one in outcomes(entries, CONTEXT)}
+
+
+def everything(client: Redis) -> Mapping[str, object]:
+    return {key: client.dump(key) for key in client.scan_iter("*")}
+
+
+def test_the_keys_of_redbeat_are_read_with_the_routes_of_the_application(
+    app: Celery, broker: Broker, tmp_path: Path
+) -> None:
+    app.conf.redbeat_key_prefix = "shop[1]:"
+
+    def keep(name: str, schedule: object, task: str = "run", **rest: Any) -> None:
+        RedBeatSchedulerEntry(name, f"shop.tasks.{task}", schedule, app=app, **rest).save()
+
+    keep("daily", crontab("5", 0), args=["Paris"], options={"priority": 3})
+    keep("often", schedule(timedelta(minutes=15)), enabled=False)
+    keep("routed", crontab("5", 0), task="routed")
+    keep("by rule", rrule("WEEKLY", NOW, byweekday=[0, 2]))
+    keep("at an instant", crontab("5", 0), kwargs={"day": NOW})
+    with Redis.from_url(broker.url) as client:
+        client.hset("shop[1]:broken", "definition", "{")
+        before = everything(client)
+        made = exported(tmp_path, broker.url)
+        assert everything(client) == before
+
+    kinds = {name: one.kind for name, one in made.items()}
+    assert kinds == {
+        "daily": "same", "often": "differs", "routed": "same", "set here": "differs",
+        "by rule": "same",
+        "at an instant": "cannot", "broken": "cannot",
+    }  # fmt: skip
+    assert made["often"].remarks == (OTHERWISE.format("schedule"),)
+    routed = made["routed"].document or {}
+    step = {"task": "shop.tasks.routed", "queue": "orders", "priority": 7}
+    assert routed["operations"]["celery_task"] == step
+
+
+class Elsewhere(PersistentScheduler):
+    """A scheduler that keeps entries where nothing of ours can look."""
+
+
+def test_another_scheduler_is_named_beside_what_is_set_here() -> None:
+    (only,) = stored_entries(Celery("shop", set_as_current=False), Elsewhere)
+
+    assert only["broken"] == (
+        f"what the scheduler {__name__}.Elsewhere keeps or changes itself is not read"
+    )
+    assert not list(stored_entries(Celery("shop", set_as_current=False), PersistentScheduler))

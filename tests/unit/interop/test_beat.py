@@ -1,0 +1,283 @@
+"""`beat_schedule` of a real Celery application, as `python -m minutebook export` writes it."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from celery import Celery
+from celery.schedules import crontab, schedule
+
+from interop.beat_file import entries_of
+from interop.celery_work import check_exchange
+from interop.entries import Refused
+from interop.outcomes import Outcome, outcomes
+from minutebook import beat
+from models.action.document import ParseContext
+from models.errors import InvalidDocument
+from tasks.built_in import built_in_steps
+
+NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
+CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
+
+
+def written(schedule: object, **entry: Any) -> Any:
+    """Return what the application with this one entry writes."""
+    app = Celery("shop", set_as_current=False)
+    app.conf.update(
+        timezone="Europe/Paris",
+        task_default_queue="shop",
+        task_routes={"tasks.routed": {"queue": "orders"}},
+        beat_schedule={"it": {"task": "tasks.it", "schedule": schedule, **entry}},
+    )
+    return json.loads(json.dumps(beat.schedule_of(app)))
+
+
+def moved(schedule: object, cut_over_at: datetime | None = None, **entry: Any) -> Outcome:
+    found = entries_of(written(schedule, **entry), "beat.json", NOW)
+    (only,) = outcomes(found, CONTEXT, cut_over_at)
+    return only
+
+
+def document(*given: Any, **entry: Any) -> dict[str, Any]:
+    found = moved(*given, **entry).document
+    assert found is not None
+    return found
+
+
+def test_an_entry_becomes_an_action_with_its_arguments_and_queue() -> None:
+    found = moved(crontab("5", "0"), args=["Paris"], kwargs={"dry": False})
+
+    step = {"task": "tasks.it", "args": ["Paris"], "kwargs": {"dry": False}, "queue": "shop"}
+    assert found.kind == "same"
+    assert found.document == {
+        "name": "it",
+        "owner": "import:beat",
+        "operations": {"celery_task": step},
+        "when": {"cron_rule": "5 0 * * *", "timezone": "Europe/Paris"},
+        "policy": {"overlap": "allow"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "when"),
+    [
+        pytest.param(900.0, {"every": "PT15M"}, id="seconds"),
+        pytest.param(timedelta(days=1), {"every": "P1D"}, id="timedelta"),
+        pytest.param(schedule(3600), {"every": "PT1H"}, id="schedule"),
+        pytest.param(
+            crontab("0", "9", "1", "8-15"),
+            {
+                "rrule": "FREQ=DAILY;BYMONTHDAY=8,9,10,11,12,13,14,15;BYDAY=MO",
+                "at": "09:00",
+                "timezone": "Europe/Paris",
+            },
+            id="both_days",
+        ),
+        pytest.param(
+            crontab(minute=[0, 30], hour=[8, 7]),
+            {"cron_rule": "0,30 7,8 * * *", "timezone": "Europe/Paris"},
+            id="lists",
+        ),
+    ],
+)
+def test_schedules(given: object, when: object) -> None:
+    assert when == document(given)["when"]
+
+
+def test_the_queue_is_where_the_router_sends_the_task() -> None:
+    step = document(60.0, task="tasks.routed")["operations"]["celery_task"]
+
+    assert step["queue"] == "orders"
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        pytest.param(0.5, "not a whole number of seconds", id="half_a_second"),
+        pytest.param(10, "when.every", id="shorter_than_a_tick"),
+        pytest.param(crontab("*", "9", "1", "8-15"), "must both match", id="both_days"),
+    ],
+)
+def test_what_no_action_can_say_is_refused_with_a_way_out(given: object, why: str) -> None:
+    found = moved(given)
+
+    assert (found.kind, found.document) == ("cannot", None)
+    assert why in found.why
+    assert found.instead
+
+
+def test_a_solar_schedule_becomes_the_same_event_at_full_minutes() -> None:
+    made = written(60.0)
+    made["entries"][0]["schedule"] = {"solar": {"event": "sunset", "lat": 48.85, "lon": 2.35}}
+    (found,) = outcomes(entries_of(made, "beat.json", NOW), CONTEXT)
+
+    assert found.kind == "differs"
+    assert found.document is not None
+    assert found.document["when"] == {"solar": "sunset", "lat": 48.85, "lon": 2.35}
+    assert found.remarks == ("its instants are those of the sun, at the nearest full minute",)
+
+
+def test_options_of_the_message_are_carried_over() -> None:
+    plain = {"priority": 7, "headers": {"tenant": "a"}, "ignore_result": True}
+    options = {**plain, "expires": timedelta(minutes=2)}
+    step = document(60.0, options=options)["operations"]["celery_task"]
+
+    assert {**plain, "expires": 120.0}.items() <= step.items()
+
+
+def test_arguments_that_json_cannot_hold_are_named() -> None:
+    found = moved(60.0, kwargs={"day": NOW})
+
+    assert found.kind == "cannot"
+    assert "kwargs.day: datetime.datetime(2026" in found.why
+
+
+def test_an_option_that_is_left_out_makes_it_differ() -> None:
+    found = moved(crontab("5", "0"), options={"time_limit": 30, "serializer": "json"})
+
+    assert (found.kind, found.remarks) == (
+        "differs",
+        ("the option time_limit 30 is not carried over",),
+    )
+
+
+def test_an_exchange_and_a_key_name_the_queue_that_is_bound_so() -> None:
+    options = {"exchange": "shop", "routing_key": "shop", "queue": "orders"}
+
+    assert document(60.0, options=options)["operations"]["celery_task"]["queue"] == "shop"
+
+
+ROUTE = {"exchange": "media", "routing_key": "video"}
+
+
+@pytest.mark.parametrize("queue", [{}, {"queue": "orders"}])
+def test_another_exchange_and_key_are_carried_over_whatever_the_queue(queue: Any) -> None:
+    found = document(60.0, options={**ROUTE, **queue})
+
+    assert found["operations"]["celery_task"] == {"task": "tasks.it", **ROUTE}
+
+
+@pytest.mark.parametrize("name", ROUTE)
+def test_an_exchange_or_a_key_alone_has_no_effect_as_with_beat(name: str) -> None:
+    step = document(60.0, options={name: ROUTE[name]})["operations"]["celery_task"]
+
+    assert step == {"task": "tasks.it", "queue": "shop"}
+
+
+def test_a_route_is_refused_where_the_broker_has_no_exchanges() -> None:
+    entries = list(entries_of(written(60.0, options=ROUTE), "beat.json", NOW))
+
+    (same,), (refused,) = (
+        [check_exchange(one, has_exchanges=has) for one in entries] for has in (True, False)
+    )
+    assert same == entries[0]
+    assert isinstance(refused, Refused)
+    assert "exchange 'media', routing_key 'video'" in refused.why
+
+
+@pytest.mark.parametrize(
+    ("given", "when"),
+    [
+        pytest.param(crontab("0", "4"), {"cron_rule": "0 4 * * *"}, id="cron"),
+        pytest.param(900.0, {"starting_at": "2026-12-01T03:00:00Z", "every": "PT15M"}, id="every"),
+    ],
+)
+def test_no_action_is_due_before_the_cut_over(given: object, when: dict[str, str]) -> None:
+    found = document(given, cut_over_at=datetime(2026, 12, 1, 3, tzinfo=UTC))
+
+    assert found["policy"]["starts_at"] == "2026-12-01T03:00:00Z"
+    assert when.items() <= found["when"].items()
+
+
+@pytest.mark.parametrize(
+    ("document", "path"),
+    [
+        pytest.param([], "document", id="a_list"),
+        pytest.param({"entries": []}, "minutebook_beat", id="not_ours"),
+        pytest.param(
+            {"minutebook_beat": 1, "celery": "5", "timezone": "UTC", "entries": {}},
+            "entries",
+            id="entries_by_name",
+        ),
+    ],
+)
+def test_another_document_is_refused(document: object, path: str) -> None:
+    with pytest.raises(InvalidDocument) as refused:
+        list(entries_of(document, "beat.json", NOW))
+
+    assert path in [problem.path for problem in refused.value.problems]
+
+
+def test_a_file_of_another_release_is_refused() -> None:
+    with pytest.raises(InvalidDocument, match="is another release's"):
+        list(entries_of({**written(60.0), "minutebook_beat": 2}, "beat.json", NOW))
+
+
+def test_a_zone_in_small_letters_is_that_zone() -> None:
+    made = {**written(crontab("5", "0")), "timezone": "europe/paris"}
+    (found,) = outcomes(entries_of(made, "beat.json", NOW), CONTEXT)
+
+    assert found.kind == "same"
+    assert len(found.upcoming.here if found.upcoming else ()) == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "known", "remarks"),
+    [
+        pytest.param({}, {}, (), id="none"),
+        pytest.param({"visibility_timeout": 60}, {}, (), id="of_no_name"),
+        pytest.param({"sep": ":"}, {}, ("SCHED_CELERY_SEP is ':'",), id="sep"),
+        pytest.param({"sep": ":"}, {"sep": "/"}, ("SCHED_CELERY_SEP is ':'",), id="another_sep"),
+        pytest.param({"sep": ":"}, {"sep": ":"}, (), id="sep_is_set"),
+        pytest.param(
+            {"priority_steps": [0, 5, 9]},
+            {},
+            ("SCHED_CELERY_PRIORITY_STEPS is '0,5,9'",),
+            id="steps",
+        ),
+        pytest.param(
+            {"priority_steps": range(3)},
+            {},
+            ("SCHED_CELERY_PRIORITY_STEPS is '0,1,2'",),
+            id="range",
+        ),
+        pytest.param(
+            {"priority_steps": [0, 9]}, {"priority_steps": [0, 9]}, (), id="steps_are_set"
+        ),
+        pytest.param(
+            {"global_keyprefix": "shop:"},
+            {},
+            ("SCHED_CELERY_GLOBAL_KEYPREFIX is 'shop:'",),
+            id="prefix",
+        ),
+        pytest.param({"queue_order_strategy": "priority"}, {}, (), id="order_of_workers"),
+        pytest.param(
+            {"sep": ":", "global_keyprefix": "a"},
+            {"sep": ":"},
+            ("SCHED_CELERY_GLOBAL_KEYPREFIX is 'a'",),
+            id="one_of_two",
+        ),
+    ],
+)
+def test_options_that_name_lists_of_messages_name_the_setting_to_write(
+    options: Any, known: Any, remarks: Any
+) -> None:
+    app = Celery("shop", broker="redis://", set_as_current=False)
+    app.conf.update(
+        broker_transport_options=options,
+        beat_schedule={"it": {"task": "tasks.it", "schedule": crontab("5", "0")}},
+    )
+    made = json.loads(json.dumps(beat.schedule_of(app)))
+    (found,) = outcomes(entries_of(made, "beat.json", NOW, known), CONTEXT)
+
+    assert found.remarks == tuple(
+        f"its workers do not find messages before {one}" for one in remarks
+    )
+
+
+def test_options_of_rabbitmq_name_no_lists() -> None:
+    app = Celery("shop", broker="amqp://", set_as_current=False)
+    app.conf.update(broker_transport_options={"sep": ":"})
+
+    assert beat.schedule_of(app)["broker_options"] == {}

@@ -1,0 +1,130 @@
+"""Celery's crontabs as cron rules: the same days and times, or refused."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import product
+from random import Random
+from typing import Any
+
+import pytest
+from celery.schedules import crontab
+
+from cron import CronSchedule
+from interop.celery_rules import Crontab
+from interop.entries import CannotMove
+
+
+def rule(minute: str, hour: str, day: str = "*", month: str = "*", weekday: str = "*") -> str:
+    return Crontab((minute, hour, day, month, weekday), "UTC").rule
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        pytest.param(("5", "0"), "5 0 * * *", id="as_written"),
+        pytest.param(("*/15", "*/2"), "*/15 */2 * * *", id="steps_stay_wildcards"),
+        pytest.param(("30", "7", "*", "*", "Mon-Fri"), "30 7 * * mon-fri", id="names_of_days"),
+        pytest.param(("0", "22-2"), "0 0-2,22,23 * * *", id="a_range_over_midnight"),
+        pytest.param(("0", "9", "*", "*", "fri-mon"), "0 9 * * 0,1,5,6", id="over_the_weekend"),
+        pytest.param(("0", "9", "1-31", "*", "mon"), "0 9 * * mon", id="all_days"),
+        pytest.param(("0", "9", "*/2", "*", "mon"), "0 9 */2 * mon", id="both_with_a_star"),
+        pytest.param(("0", "9", "1-7", "*", "mon"), "0 9 * * mon#1", id="first_monday"),
+        pytest.param(("0", "9", "8-14", "*", "sun"), "0 9 * * sun#2", id="second_sunday"),
+        pytest.param(
+            ("0", "9", "1-7,15-21", "*", "mon,fri"),
+            "0 9 * * mon#1,fri#1,mon#3,fri#3",
+            id="weeks_and_weekdays",
+        ),
+        pytest.param(("0", "9", "29-31", "2", "sat"), "0 9 * 2 sat#5", id="the_fifth_week"),
+        pytest.param(("0", "9", "1-8", "*", "mon"), "0 9 */31,2-8 * mon", id="more_than_a_week"),
+        pytest.param(("0", "9", "8-15", "*", "sun"), "0 9 8-15 * */7", id="not_a_week"),
+    ],
+)
+def test_a_crontab_is_written_as_a_rule(fields: tuple[str, ...], expected: str) -> None:
+    assert expected == rule(*fields)
+
+
+def test_days_that_must_both_match_are_a_recurrence_rule() -> None:
+    when = Crontab(("0,30", "9", "8-15", "3,4", "1"), "Europe/Paris").when
+
+    assert when == {
+        "rrule": "FREQ=DAILY;BYMONTH=3,4;BYMONTHDAY=8,9,10,11,12,13,14,15;BYDAY=MO",
+        "at": ["09:00", "09:30"],
+        "timezone": "Europe/Paris",
+    }
+
+
+def test_days_that_must_both_match_at_too_many_times_are_refused() -> None:
+    with pytest.raises(CannotMove, match="8-15 and day_of_week 1 must both match") as refused:
+        _ = Crontab(("*/5", "9,10,11", "8-15", "*", "1"), "UTC").when
+
+    assert "a recurrence rule with at most 24 times of the day" in refused.value.instead
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param(("61", "0"), id="beyond_the_field"),
+        pytest.param(("x", "0"), id="no_number"),
+        pytest.param(("", "0"), id="empty"),
+        pytest.param(("0", "0", "31", "2"), id="no_such_day"),
+        pytest.param(("0", "0", "*", "*", "frx"), id="no_weekday"),
+        pytest.param(("*/0", "0"), id="step_of_zero"),
+    ],
+)
+def test_what_celery_refuses_is_refused(fields: tuple[str, ...]) -> None:
+    with pytest.raises(CannotMove, match="Celery refuses its crontab"):
+        rule(*fields)
+
+
+@pytest.mark.parametrize("written", [True, None, 1.5, ["1"], {"a": 1}, "1" * 2_000])
+def test_a_field_is_a_short_text_or_a_number(written: object) -> None:
+    with pytest.raises(CannotMove, match="minute"):
+        Crontab.read({"minute": written}, "UTC")
+
+
+def _written(random: Random, low: int, high: int) -> str:
+    """Return a random field in Celery's grammar."""
+    first, last = random.randint(low, high), random.randint(low, high)
+    forms = [
+        "*", f"*/{random.randint(1, 9)}", str(first), f"{first}-{last}",
+        ",".join(str(random.randint(low, high)) for _ in range(3)),
+    ]  # fmt: skip
+    return random.choice(forms)
+
+
+def _matching(fields: tuple[str, ...], since: datetime, until: datetime) -> list[datetime]:
+    """Return the minutes in (since, until] that are in all five sets of Celery's crontab."""
+    names = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
+    engine: Any = crontab(**dict(zip(names, fields, strict=True)))
+    days = (until - since).days
+    midnights = [since + timedelta(days=number) for number in range(days)]
+    return [
+        day + timedelta(hours=hour, minutes=minute)
+        for day in midnights
+        if day.month in engine.month_of_year
+        and day.day in engine.day_of_month
+        and day.isoweekday() % 7 in engine.day_of_week
+        for hour, minute in product(sorted(engine.hour), sorted(engine.minute))
+    ]
+
+
+def test_every_rule_has_the_days_and_times_of_its_crontab() -> None:
+    random = Random(15)
+    since = datetime(2027, 1, 1, tzinfo=UTC)
+    until = since + timedelta(days=400)
+    second = timedelta(seconds=1)
+    refused = 0
+    for _ in range(300):
+        fields = (
+            str(random.randint(0, 59)), _written(random, 0, 23), _written(random, 1, 31),
+            _written(random, 1, 12), _written(random, 0, 6),
+        )  # fmt: skip
+        try:
+            found = CronSchedule(rule(*fields), "UTC")
+        except CannotMove:
+            refused += 1
+            continue
+
+        expected = _matching(fields, since, until)
+        assert expected == found.between(since - second, until - second), fields
+    assert 0 < refused < 100

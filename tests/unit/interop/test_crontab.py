@@ -1,0 +1,479 @@
+"""Lines of crontabs: what becomes of them, and thirty of them against cron's own loop."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from interop.crontab import (
+    ANOTHER_LINE,
+    AT_BOOT,
+    OF_MAIL,
+    OWN_PATH,
+    OWNER_OF_FILE,
+    POLICY,
+    RAN_AS,
+    RETURNS,
+    entries_of,
+    is_system_form,
+)
+from interop.crontab.forms import account_of
+from interop.entries import Entry
+from interop.outcomes import Outcome, outcomes
+from models.action.document import ParseContext, parse_action, plan_of
+from models.action.plan import Plan
+from scheduler.occurrence import occurrences_between
+from tests.factories import STEPS
+from tests.tables import table
+from tests.unit.cron import debian
+
+NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
+CONTEXT = ParseContext("UTC", NOW, STEPS, created_at=NOW, celery=None, commands=None)
+THIRTY = (Path(__file__).parent / "thirty.crontab").read_text()
+PARIS = "Europe/Paris"
+DAYS = 3 * 86_400
+NICKNAMES = {
+    "@hourly": "0 * * * *", "@daily": "0 0 * * *", "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *",
+}  # fmt: skip
+
+
+def moved(text: str, *, is_system: bool = False) -> list[Outcome]:
+    """Return what becomes of the lines, without what a report says of each crontab."""
+    found = entries_of(text, "tab", PARIS, is_system=is_system)
+    always = {OWN_PATH, RAN_AS.format(OWNER_OF_FILE)}
+    own = (
+        replace(one, remarks=tuple(said for said in one.remarks if said not in always))
+        if isinstance(one, Entry)
+        else one
+        for one in found
+    )
+    return list(outcomes(own, CONTEXT))
+
+
+def only(text: str, *, is_system: bool = False) -> Any:
+    (found,) = moved(text, is_system=is_system)
+    return found
+
+
+def step(text: str) -> Any:
+    return only(text).document["operations"]["command"]
+
+
+def test_a_plain_line_becomes_a_program_with_crons_own_policy() -> None:
+    found = only("15 2 * * * /srv/backup.sh --full")
+
+    assert (found.kind, found.where) == ("same", "tab:1")
+    assert found.document == {
+        "name": "/srv/backup.sh --full",
+        "owner": "import:crontab",
+        "operations": {"command": {"run": ["/srv/backup.sh", "--full"]}},
+        "when": {"cron_rule": "15 2 * * *", "timezone": PARIS},
+        "policy": POLICY,
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    table(__file__, "a_command_keeps_its_shell_input_and_settings"),
+)
+def test_a_command_keeps_its_shell_input_and_settings(line: str, command: object) -> None:
+    assert step(line) == command
+
+
+def test_mailto_becomes_a_hook_and_says_what_differs() -> None:
+    found = only("MAILTO=ann@shop.example,root\n0 1 * * * /bin/a")
+
+    assert found.document["hooks"] == {"on_failure": [{"mail": "ann@shop.example"}]}
+    assert found.remarks[0] == OF_MAIL
+    assert "root is a mailbox of the machine" in found.remarks[1]
+    assert only('MAILTO=""\n0 1 * * * /bin/a').kind == "same"
+
+
+@pytest.mark.parametrize(
+    ("line", "why", "instead"),
+    [
+        ("@reboot /bin/a", AT_BOOT, "start it as a service"),
+        ("0~59 1 * * * /bin/a", "at random", "write one value of each range"),
+        ("CRON_TZ=Europe/Pariss\n0 1 * * * /bin/a", "Pariss", "crontab"),
+        ("61 * * * * /bin/a", "61", "crontab"),
+        ("0 0 31 2 * /bin/a", "never", "crontab"),
+        ("0 0 9 * * * /bin/a", "six fields", "minute, hour, day of month"),
+        ("* * * * * root /bin/a", "begins with the account root", "--system"),
+        ("-", "neither a setting nor five fields", "minute hour day month weekday command"),
+        ("nonsense", "neither a setting nor five fields", "minute hour day month weekday command"),
+    ],
+)
+def test_what_cannot_move_says_what_to_do_instead(line: str, why: str, instead: str) -> None:
+    found = only(line)
+
+    assert found.kind == "cannot"
+    assert why in found.why
+    assert instead in found.instead
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "17 * * * * root cd / && run-parts /etc/x",
+        "17 * * * *\troot\tcd / && run-parts /etc/x",
+        "17 * * * *\troot    cd / && run-parts /etc/x",
+        "17 * * * *    root \t cd / && run-parts /etc/x",
+        "17\t*\t*\t*\t*\troot\t\tcd / && run-parts /etc/x",
+        "@hourly root cd / && run-parts /etc/x",
+        "@hourly\troot\tcd / && run-parts /etc/x",
+        "@hourly \t root\t cd / && run-parts /etc/x",
+        "-17 * * * * root\tcd / && run-parts /etc/x",
+        "  17 * * * * root\tcd / && run-parts /etc/x  ",
+    ],
+)
+def test_the_account_is_one_word_whatever_parts_it(line: str) -> None:
+    found = only(line, is_system=True)
+
+    assert found.document["operations"]["command"] == {"shell": "cd / && run-parts /etc/x"}
+    assert found.remarks == ("it ran as root: run a worker as that account",)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "* * * * * /usr/bin/foo bar",
+        "* * * * * ./foo bar",
+        "* * * * * [ -x /a ] && /a",
+        "* * * * * PATH=/bin a",
+        "* * * * * cd; /a",
+        "* * * * * (a; b) c",
+        "@daily ~/bin/a b",
+        "@daily $HOME/a b",
+        "* * * * * 'a b' c",
+        "* * * * * a.sh b",
+    ],
+)
+def test_a_program_is_no_account(line: str) -> None:
+    found = only(line, is_system=True)
+
+    assert found.kind == "cannot"
+    assert "is no name of an account" in found.why
+    assert "import without --system" in found.instead
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "0 1 * * * root /bin/a",
+        "0 1 * * *\twww-data\tphp /srv/cron.php",
+        "0 1 * * * postgres pg_dump shop",
+        "0 1 * * * nobody /bin/a",
+        "@daily deploy cd /srv && ./run",
+        "0 1 * * * backup /usr/local/bin/backup",
+        "0 1 * * * git /usr/bin/git gc",
+        "0 1 * * * mail /usr/sbin/clean",
+        "0 1 * * * mysql mysqldump shop",
+        "0 1 * * * celery /srv/run",
+    ],
+)
+def test_a_file_whose_lines_begin_with_accounts_is_of_the_system(line: str) -> None:
+    assert is_system_form(f"SHELL=/bin/sh\n{line}\n0 2 * * * root /bin/b\n", "/tmp/x")
+    assert not is_system_form(f"{line}\n0 2 * * * /bin/b\n", "/tmp/x")
+
+    (found, other) = moved(f"{line}\n0 2 * * * /bin/b\n")
+    assert (found.kind, found.instead, other.kind) == ("cannot", "import it with --system", "same")
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["git pull", "git -C /srv gc", "mail -s x a@b.example", "sync", "backup --all"],
+)
+def test_a_program_with_the_name_of_an_account_runs(command: str) -> None:
+    assert only(f"0 1 * * * {command}").kind == "same"
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    table(__file__, "lines_of_another_form_are_refused"),
+)
+def test_lines_of_another_form_are_refused(line: str, why: str) -> None:
+    found = only(line)
+
+    assert found.kind == "cannot"
+    assert why in f"{found.why}; {found.instead}"
+
+
+@pytest.mark.parametrize(
+    ("command", "is_cut"),
+    [
+        ("date +%F", True),
+        ("tar czf /b/$(date +%Y%m%d).tgz /x", True),
+        ("mail -s x a@b.example%Hello%%this is it", True),
+        ("cat%one", True),
+        ("/bin/a 50% of it", True),
+        ("echo '%'", True),
+        (r"date +\\%F", True),
+        ("/bin/a x%", True),
+        (r"date +\%F; date +%F", True),
+        (r"date +\%F", False),
+        (r"tar czf /b/$(date +\%Y\%m\%d).tgz /x", False),
+        ("/bin/a", False),
+    ],
+)
+def test_a_bare_percent_sign_is_remarked(command: str, is_cut: bool) -> None:
+    found = only(f"0 1 * * * {command}")
+
+    remark = "its command ends at the first %, as in Debian's cron; busybox's cron keeps it whole"
+    assert found.remarks == ((remark,) if is_cut else ())
+
+
+@pytest.mark.parametrize(
+    ("rule", "sign"),
+    [
+        ("0 0 L * *", "L"),
+        ("0 0 l * *", "l"),
+        ("0 0 15W * *", "W"),
+        ("0 0 1,L * *", "L"),
+        ("0 0 * * mon#1,mon#3", "#"),
+        ("0 0 * * 1#1", "#"),
+        ("0 0 * * fri#2,mon", "#"),
+        ("0 0 * * friL", "L"),
+        ("0 0 * * 5L", "L"),
+    ],
+)
+def test_a_sign_that_cron_refuses_is_remarked(rule: str, sign: str) -> None:
+    found = only(f"{rule} /bin/a")
+
+    assert found.remarks == (f"cron refuses {sign!r} in {rule!r}, which other schedulers have",)
+    assert found.document["when"]["cron_rule"] == rule
+
+
+@pytest.mark.parametrize(
+    "rule", ["0 0 * jul,apr wed", "@hourly", "@weekly", "5 4 * * thu-sat", "0 9-17 1 jan 1"]
+)
+def test_names_are_no_signs(rule: str) -> None:
+    assert only(f"{rule} /bin/a").kind == "same"
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_remarked"),
+    [
+        ("CRON_TZ=America/New_York\n", True),
+        ("CRON_TZ=Europe/Paris\n", True),
+        ("CRON_TZ=UTC\n", False),
+        ("CRON_TZ=America/New_York\nCRON_TZ=UTC\n", False),
+        ("TZ=Asia/Tokyo\n", False),
+        ("", False),
+    ],
+)
+def test_a_zone_that_debian_ignores_is_remarked(settings: str, is_remarked: bool) -> None:
+    (found,) = outcomes(
+        entries_of(f"{settings}0 3 * * * /bin/a\n", "crontab", "UTC", is_system=False), CONTEXT
+    )
+
+    assert any("Debian's cron keeps the machine's, UTC" in one for one in found.remarks) == (
+        is_remarked
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "0 0 * * * operator /usr/libexec/save-entropy",
+        "0 0 * * * _ntp /usr/sbin/ntpctl",
+        "0 0 * * * shop run-parts /etc/shop",
+        "0 0 * * * oracle sh -c x",
+        "0 0 * * * svc-app /srv/app",
+        "@daily splunk /opt/splunk/x",
+        "0 0 * * *\thadoop\t/opt/x",
+        "0 0 * * * backup ls",
+        "0 0 * * * amanda amcheck -m",
+        "0 0 * * * u1234 /home/u1234/x",
+    ],
+)
+def test_a_line_beside_lines_with_accounts_may_have_one(line: str) -> None:
+    _root, found = moved(f"1 1 * * * root /usr/sbin/x -a\n{line}\n2 2 * * * /bin/plain\n")[:2]
+
+    assert found.kind == "differs"
+    (remark,) = found.remarks
+    assert remark.startswith("another line begins with the account root: if its first word is one")
+
+
+def test_a_program_by_its_path_is_no_account_beside_others() -> None:
+    plain = moved("1 1 * * * root /usr/sbin/x -a\n2 2 * * * /bin/plain -x\n")[1]
+
+    assert plain.kind == "same"
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "# m h dom mon dow user command",
+        "#minute\thour\tmday\tmonth\twday\twho\tcommand",
+        "# minute hour day month weekday user-name command",
+        "#min hour mday month wday who command",
+        "# *  *  *  *  *  user-name  command   (dow user)",
+    ],
+)
+def test_a_heading_with_a_column_of_accounts_is_recognized(heading: str) -> None:
+    assert is_system_form(f"{heading}\n0 0 * * * operator /x\n", "/home/a/crontab")
+
+
+def test_a_system_crontab_has_accounts() -> None:
+    text = "# m h dom mon dow user\tcommand\n17 *\t* * *\troot    cd / && run-parts /etc/x\n"
+
+    found = only(text, is_system=True)
+
+    assert found.remarks == ("it ran as root: run a worker as that account",)
+    assert found.document["operations"]["command"] == {"shell": "cd / && run-parts /etc/x"}
+    assert is_system_form(text, "/tmp/x")
+    assert is_system_form("", "/etc/cron.d/x")
+    assert not is_system_form("# m h  dom mon dow   command\n", "/tmp/x")
+
+
+@pytest.mark.parametrize(
+    ("line", "is_reported"),
+    [
+        ("0 1 * * * git:git /bin/a", True),
+        ("0 1 * * * www:www/daemon /bin/a", True),
+        ("0 1 * * * root", True),
+        ("0 1 * * * vmail doveadm x", True),
+        ("0 1 * * * /bin/a", False),
+        ("0 1 * * * [ -x /bin/a ] && /bin/a", False),
+    ],
+)
+def test_a_line_among_those_with_accounts_may_begin_with_one_too(
+    line: str, is_reported: bool
+) -> None:
+    found, _ = moved(f"{line}\n0 2 * * * root /bin/b\n")
+
+    assert any(one.startswith(ANOTHER_LINE) for one in found.remarks) == is_reported
+
+
+@pytest.mark.parametrize(
+    ("path", "account"),
+    [
+        ("/var/spool/cron/crontabs/www-data", "www-data"),
+        ("/var/spool/cron/apache", "apache"),
+        ("/var/spool/cron/tabs/anna", "anna"),
+        ("/var/cron/tabs/operator", "operator"),
+        ("/usr/lib/cron/tabs/anna", "anna"),
+        ("/etc/crontabs/root", "root"),
+        ("/etc/crontab", None),
+        ("/var/spool/cron/crontabs/x/y", None),
+        ("/home/anna/crontabs/root", None),
+    ],
+)
+def test_the_place_of_a_crontab_tells_its_account(path: str, account: str | None) -> None:
+    assert account_of(path) == account
+
+
+@pytest.mark.parametrize(
+    ("text", "is_system", "account", "remarks"),
+    [
+        ("0 1 * * * /bin/a", False, "anna", (OWN_PATH, RAN_AS.format("anna"))),
+        ("0 1 * * * /bin/a", False, None, (OWN_PATH, RAN_AS.format(OWNER_OF_FILE))),
+        ("@daily cd /srv && ./a", False, None, (OWN_PATH, RAN_AS.format(OWNER_OF_FILE))),
+        ("PATH=/bin\n0 1 * * * /bin/a", False, None, (RAN_AS.format(OWNER_OF_FILE),)),
+        ('"PATH" = "/bin"\n0 1 * * * /bin/a', False, "anna", (RAN_AS.format("anna"),)),
+        ("0 1 * * * root /bin/a", True, None, (RAN_AS.format("root"), OWN_PATH)),
+        ("0 1 * * *\twww-data\tphp a", True, None, (RAN_AS.format("www-data"), OWN_PATH)),
+        ("PATH=/bin\n0 1 * * * root /bin/a", True, None, (RAN_AS.format("root"),)),
+        ("PATH=/usr/bin:/bin\n@daily deploy /bin/a", True, None, (RAN_AS.format("deploy"),)),
+        ("XPATH=/bin\n0 1 * * * root /bin/a", True, None, (RAN_AS.format("root"), OWN_PATH)),
+    ],
+)
+def test_a_crontab_says_as_whom_and_with_which_path_it_ran(
+    text: str, is_system: bool, account: str | None, remarks: tuple[str, ...]
+) -> None:
+    found = entries_of(f"{text}\n", "tab", PARIS, is_system=is_system, account=account)
+
+    (made,) = outcomes(found, CONTEXT)
+
+    assert (made.kind, made.remarks) == ("differs", remarks)
+
+
+def test_a_carriage_return_is_part_of_crons_command_and_not_of_ours() -> None:
+    found = only("0 1 * * * /bin/a --now\r\n")
+
+    assert found.document["operations"]["command"] == {"run": ["/bin/a", "--now"]}
+    assert (found.kind, found.remarks) == ("differs", (RETURNS,))
+
+
+def test_each_line_has_a_name_of_its_own() -> None:
+    text = "0 1 * * * /bin/a\n0 2 * * * /bin/a\n0 2 * * * /bin/a\n0 3 * * * - \n"
+
+    assert [one.name for one in moved(text)] == [
+        "/bin/a at 0 1 * * *", "/bin/a at 0 2 * * *", "/bin/a at 0 2 * * * (2)", "command",
+    ]  # fmt: skip
+
+
+def test_thirty_lines_are_due_when_cron_runs_them_over_two_years() -> None:
+    lines = list(zones_of(THIRTY))
+    clocks = {zone: Clock(zone) for zone in (PARIS, "America/New_York", "UTC")}
+
+    found = moved(THIRTY)
+
+    assert [one.kind for one in found].count("cannot") == 0
+    assert len(found) == len(lines) == 30
+    for one, (rule, zone) in zip(found, lines, strict=True):
+        assert one.document is not None
+        plan = planned(one.document)
+        for start, end, expected in clocks[zone].runs(rule):
+            here = occurrences_between(plan, UUID(int=0), instant(start - 1), instant(end - 1))
+            assert [int(at.timestamp()) for at in here] == expected, one.name
+    assert found == moved(THIRTY)
+
+
+def planned(document: dict[str, Any]) -> Plan:
+    return plan_of(parse_action(document, CONTEXT))
+
+
+def zones_of(text: str) -> Any:
+    """Yield the rule and zone of each line, read independently."""
+    zone = PARIS
+    for line in text.splitlines():
+        zone = line.partition("=")[2] if line.startswith("CRON_TZ") else zone
+        if line and (line[0] in "*-@" or line[0].isdigit()):
+            words = line.removeprefix("-").split()
+            yield NICKNAMES.get(words[0]) or " ".join(words[:5]), zone
+
+
+class Clock:
+    """Two years of a zone: spans on one offset, and the days around each change of the clock."""
+
+    def __init__(self, zone: str) -> None:
+        first, last = (int(at.timestamp()) for at in (NOW, NOW + timedelta(days=730)))
+        changes = list(debian.changes(zone, first, last))
+        self.near = [
+            (
+                one.second - DAYS,
+                one.second + DAYS,
+                debian.wakeups(one, one.second - DAYS, one.second + DAYS),
+            )
+            for one in changes
+        ]
+        starts = [first, *(end for _, end, _ in self.near)]
+        ends = [*(start for start, _, _ in self.near), last]
+        place = debian.wheel_zone(zone)
+        self.far = [
+            (*span, debian.offset(place, span[0])) for span in zip(starts, ends, strict=True)
+        ]
+
+    def runs(self, rule: str) -> Iterator[tuple[int, int, list[int]]]:
+        """Yield spans [start, end) with the seconds at which cron runs a rule."""
+        for start, end, seen in self.near:
+            yield start, end, debian.occurrences(rule, seen)
+        is_often = len(debian.fields(rule).times) > 50
+        for start, last, shift in self.far:
+            # Every day of a rule that runs seldom, ten days of one that runs often.
+            end = start + 10 * 86_400 if is_often else last
+            days = range((start + shift) // 86_400, (end + shift) // 86_400 + 1)
+            times = [60 * time - shift for time in sorted(debian.fields(rule).times)]
+            matching = [86_400 * day for day in days if debian.day_matches(rule, day)]
+            runs = (day + time for day in matching for time in times)
+            yield start, end, [at for at in runs if start <= at < end]
+
+
+def instant(second: int) -> datetime:
+    return datetime.fromtimestamp(second, UTC)

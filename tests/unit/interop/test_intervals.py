@@ -1,0 +1,174 @@
+"""Intervals begin when the other scheduler would run them next."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from celery import Celery
+from celery.schedules import schedule
+
+from interop.apscheduler_jobs import Work, written_jobs
+from interop.apscheduler_jobs import entries_of as jobs_entries
+from interop.beat import UNKNOWN
+from interop.beat_file import entries_of
+from interop.entries import Entry, Refused
+from interop.outcomes import outcomes
+from minutebook.beat import schedule_of
+from models.action.document import ParseContext
+from tasks.built_in import built_in_steps
+
+NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
+CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
+MINUTE = timedelta(minutes=1)
+LATE = "it was due at {}: its scheduler would run it at its start, the action would not"
+
+
+def of(only: Entry | Refused) -> tuple[object, tuple[str, ...]]:
+    """Return where an interval of 15 minutes begins, and what is remarked."""
+    assert isinstance(only, Entry)
+    assert isinstance(only.when, dict)
+    (found,) = outcomes([only], CONTEXT)
+    assert found.document is not None
+    return only.when.get("starting_at"), found.remarks
+
+
+@pytest.mark.parametrize(
+    ("said", "starting_at", "remarks"),
+    [
+        pytest.param({}, None, (UNKNOWN,), id="nothing"),
+        pytest.param(
+            {"last_run_at": "2026-11-22T14:50:00+00:00"}, "2026-11-22T15:05:00Z", (), id="utc"
+        ),
+        pytest.param(
+            {"last_run_at": "2026-11-22T15:50:00+01:00"}, "2026-11-22T15:05:00Z", (), id="offset"
+        ),
+        pytest.param(
+            {"last_run_at": "2026-11-22T14:50:00"}, "2026-11-22T15:05:00Z", (), id="no_offset"
+        ),
+        pytest.param(
+            {"last_run_at": "2026-11-22T14:50:07.3Z"}, "2026-11-22T15:05:08Z", (), id="parts"
+        ),
+        pytest.param(
+            {"last_run_at": "2026-11-22T14:42:00Z"}, "2026-11-22T14:57:00Z", (), id="recorded_late"
+        ),
+        pytest.param(
+            {"last_run_at": "2026-11-20T14:00:00Z"},
+            "2026-11-20T14:15:00Z",
+            (LATE.format("2026-11-20T14:15:00Z"),),
+            id="overdue",
+        ),
+        pytest.param({"due_at": "2026-11-22T15:03:00Z"}, "2026-11-22T15:03:00Z", (), id="due"),
+        pytest.param(
+            {"due_at": "2026-11-22T15:03:00Z", "last_run_at": "2026-11-22T14:50:00Z"},
+            "2026-11-22T15:03:00Z",
+            (),
+            id="due_before_all_else",
+        ),
+        pytest.param({"last_run_at": "yesterday"}, None, (UNKNOWN,), id="no_instant"),
+        pytest.param({"last_run_at": "0001-01-01T00:00:00+23:00"}, None, (UNKNOWN,), id="too_old"),
+    ],
+)
+def test_an_entry_of_beat(
+    said: Mapping[str, str], starting_at: str | None, remarks: tuple[str, ...]
+) -> None:
+    entry = {"name": "it", "task": "t", "schedule": {"every_s": 900}, **said}
+    made = {"minutebook_beat": 1, "celery": "5", "timezone": "Europe/Paris", "entries": [entry]}
+    (only,) = entries_of({**made, "written_at": "2026-11-22T15:00:00Z"}, "beat.json", NOW)
+
+    assert of(only) == (starting_at, remarks)
+
+
+@pytest.mark.parametrize(
+    ("row", "starting_at", "remarks"),
+    [
+        pytest.param({}, None, (UNKNOWN,), id="nothing"),
+        pytest.param({"last_run_at": "2026-11-22 14:50:00"}, "2026-11-22T15:05:00Z", (), id="ran"),
+        pytest.param({"date_changed": NOW - MINUTE}, "2026-11-22T15:14:00Z", (), id="never_ran"),
+        pytest.param(
+            {"date_changed": NOW, "last_run_at": NOW - MINUTE},
+            "2026-11-22T15:14:00Z",
+            (),
+            id="changed_since",
+        ),
+        pytest.param(
+            {"start_time": NOW + MINUTE, "date_changed": NOW},
+            "2026-11-22T15:01:00Z",
+            (),
+            id="starts_later",
+        ),
+        pytest.param(
+            {"start_time": NOW - 60 * MINUTE, "last_run_at": NOW - 5 * MINUTE},
+            "2026-11-22T15:10:00Z",
+            (),
+            id="started_and_ran",
+        ),
+        pytest.param(
+            {"start_time": NOW + 60 * MINUTE, "last_run_at": NOW - 5 * MINUTE},
+            "2026-11-22T16:00:00Z",
+            (),
+            id="ran_before_its_start",
+        ),
+        pytest.param(
+            {"last_run_at": NOW - 60 * MINUTE},
+            "2026-11-22T14:15:00Z",
+            (LATE.format("2026-11-22T14:15:00Z"),),
+            id="overdue",
+        ),
+        pytest.param(
+            {"last_run_at": NOW - 60 * MINUTE, "enabled": 0}, "2026-11-22T14:15:00Z", (), id="off"
+        ),
+    ],
+)  # fmt: skip
+def test_a_row_of_django_celery_beat(
+    row: Mapping[str, object], starting_at: str | None, remarks: tuple[str, ...]
+) -> None:
+    columns = {"id": 1, "name": "it", "task": "t", "enabled": 1, "interval_id": 1, **row}
+    schedules = {"interval_id": {"id": 1, "every": 15, "period": "minutes"}}
+    entry = {"name": "it", "row": columns, "schedules": schedules}
+    made = {"minutebook_beat": 1, "celery": "5", "timezone": "UTC", "entries": [entry]}
+    written = json.loads(json.dumps(made, default=datetime.isoformat))
+    (only,) = entries_of({**written, "written_at": "2026-11-22T15:00:00Z"}, "beat.json", NOW)
+
+    assert of(only) == (starting_at, remarks)
+
+
+@pytest.mark.parametrize(
+    ("said", "starting_at", "remarks"),
+    [
+        pytest.param({}, "2026-11-22T14:00:00Z", (), id="not_started"),
+        pytest.param(
+            {"next_run_time": "2026-11-22T15:15:00+00:00"}, "2026-11-22T14:00:00Z", (), id="grid"
+        ),
+        pytest.param(
+            {"next_run_time": "2026-11-22T15:07:00+00:00"}, "2026-11-22T15:07:00Z", (), id="moved"
+        ),
+        pytest.param({"begins_anew": True}, None, (UNKNOWN,), id="begins_with_its_scheduler"),
+    ],
+)
+def test_a_job_of_apscheduler(
+    said: Mapping[str, Any], starting_at: str | None, remarks: tuple[str, ...]
+) -> None:
+    trigger = {"type": "interval", "seconds": 900, "start_date": "2026-11-22T14:00:00+00:00"}
+    job = {"id": "it", "name": "it", "func": "shop:it", "trigger": trigger, **said}
+    made = {"minutebook_apscheduler": 1, "apscheduler": "3", "jobs": [job]}
+    (only,) = jobs_entries(written_jobs(made), "jobs.json", Work(lambda _: True), NOW)
+
+    assert of(only) == (starting_at, remarks)
+
+
+@pytest.mark.parametrize("minutes", [0, 1, 7, 14])
+def test_beat_itself_runs_it_then(minutes: int) -> None:
+    app = Celery("shop", set_as_current=False)
+    last_run_at = app.now().astimezone(UTC) - minutes * MINUTE
+    given = {"task": "t", "schedule": schedule(900), "last_run_at": last_run_at}
+    app.conf.beat_schedule = {"it": given}
+    (only,) = entries_of(json.loads(json.dumps(schedule_of(app))), "beat.json", NOW)
+    assert isinstance(only, Entry)
+    assert isinstance(only.when, dict)
+
+    _, next_s = schedule(900, app=app).is_due(last_run_at)
+    theirs = app.now() + timedelta(seconds=next_s)
+    ours = datetime.fromisoformat(only.when["starting_at"])
+    assert abs(theirs - ours) < timedelta(seconds=2)

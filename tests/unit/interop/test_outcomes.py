@@ -1,0 +1,113 @@
+"""The next instants of both schedules, and what the report shows of them."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from interop.beat_file import entries_of
+from interop.outcomes import Outcome, outcomes
+from interop.texts import report
+from interop.views.imports import Import, _moved
+from models.action.document import ParseContext
+from models.values import format_instant
+from tasks.built_in import built_in_steps
+
+NOW = datetime(2026, 11, 26, 2, tzinfo=UTC)
+CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
+DAY = timedelta(days=1)
+CRONTAB: Mapping[str, object] = {"crontab": {"minute": "0", "hour": "4"}}
+FOUR = NOW + timedelta(hours=2)
+
+
+def moved(schedule: Mapping[str, object], next_at: list[str] | None, **more: Any) -> Outcome:
+    entry = {"name": "it", "task": "tasks.it", "schedule": schedule, **more}
+    if next_at is not None:
+        entry["next_at"] = next_at
+    written = {
+        "minutebook_beat": 1,
+        "celery": "5.7.0",
+        "timezone": "UTC",
+        "written_at": format_instant(NOW),
+        "entries": [entry],
+    }
+    (only,) = outcomes(entries_of(written, "beat.json", NOW), CONTEXT)
+    return only
+
+
+def days(first: datetime, count: int = 5) -> list[str]:
+    return [format_instant(first + number * DAY) for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "next_at", "more"),
+    [
+        pytest.param(CRONTAB, days(FOUR - timedelta(hours=1)), {}, id="another_hour"),
+        pytest.param(CRONTAB, days(FOUR + DAY), {}, id="a_day_later"),
+        pytest.param(CRONTAB, days(FOUR, 3), {}, id="it_ends"),
+        pytest.param(CRONTAB, [], {}, id="never"),
+        pytest.param(CRONTAB, [format_instant(NOW), *days(FOUR, 4)], {}, id="overdue"),
+        pytest.param(CRONTAB, [*days(FOUR, 4), *days(FOUR + 5 * DAY, 1)], {}, id="the_fifth"),
+        pytest.param(
+            {"every_s": 86_400}, days(FOUR), {"last_run_at": format_instant(NOW)}, id="phase"
+        ),
+        pytest.param(
+            {"every_s": 86_400}, days(FOUR), {"due_at": format_instant(NOW + DAY)}, id="score"
+        ),
+        pytest.param(
+            {"solar": {"event": "sunset", "lat": 48.85, "lon": 2.35}}, days(FOUR), {}, id="sun"
+        ),
+        pytest.param({**CRONTAB, "timezone": "Europe/Paris"}, days(FOUR), {}, id="another_zone"),
+    ],
+)
+def test_other_next_instants_are_a_difference(
+    schedule: Mapping[str, object], next_at: list[str], more: Mapping[str, str]
+) -> None:
+    found = moved(schedule, next_at, **more)
+
+    assert found.kind == "differs"
+    assert found.upcoming is not None
+    assert found.upcoming.differing is not None
+
+
+@pytest.mark.parametrize(
+    ("schedule", "next_at", "more"),
+    [
+        pytest.param(CRONTAB, days(FOUR), {}, id="crontab"),
+        pytest.param(
+            {"every_s": 86_400}, days(FOUR), {"last_run_at": format_instant(FOUR - DAY)}, id="phase"
+        ),
+    ],
+)
+def test_the_same_next_instants_are_no_difference(
+    schedule: Mapping[str, object], next_at: list[str], more: Mapping[str, Any]
+) -> None:
+    found = moved(schedule, next_at, **more)
+
+    assert found.kind == "same"
+    assert found.upcoming is not None
+    assert found.upcoming.there == found.upcoming.here
+
+
+def test_an_entry_whose_next_instants_are_not_known_is_not_compared() -> None:
+    found = moved(CRONTAB, None)
+
+    assert found.kind == "same"
+    assert found.upcoming is not None
+    assert (found.upcoming.there, len(found.upcoming.here)) == (None, 5)
+
+
+def test_the_report_shows_both_side_by_side() -> None:
+    one = _moved(moved(CRONTAB, days(FOUR - timedelta(hours=1))))
+    made = Import(entries=(one,))
+
+    first, original, action, counts = report(made, is_stored=True)
+
+    assert first == (
+        "differs  it (beat.json entries[0]): next in beat: 2026-11-26T03:00:00Z, here:"
+        " 2026-11-26T04:00:00Z"
+    )
+    assert original == f"         beat  {', '.join(days(FOUR - timedelta(hours=1)))}"
+    assert action == f"         here  {', '.join(days(FOUR))}"
+    assert counts == "same 0, differs 1, cannot 0"

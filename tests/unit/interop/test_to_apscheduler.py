@@ -1,0 +1,172 @@
+"""Actions as jobs of APScheduler: loaded and fired by APScheduler itself."""
+
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+import pytest
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from interop.apscheduler_jobs import Work, entries_of, written_jobs
+from interop.exported import Exported
+from interop.outcomes import outcomes
+from interop.to_apscheduler import exported, text_of
+from minutebook.apscheduler import jobs_of
+from models.action.document import ParseContext, ScheduledActionModel, parse_action, plan_of
+from models.action.schedule import NO_UID
+from tasks.built_in import built_in_steps
+
+NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
+CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
+ALLOW = {"overlap": "allow"}
+
+
+def action(when: object, step: Any = None, **rest: Any) -> ScheduledActionModel:
+    operations = {"celery_task": {"task": "shop.close", **(step or {})}}
+    document = {"name": "it's", "operations": operations, "when": when, "policy": ALLOW, **rest}
+    return parse_action(document, CONTEXT)
+
+
+def moved(*given: Any, **rest: Any) -> Exported:
+    return exported(action(*given, **rest))
+
+
+def send_task(*_args: object, **_kwargs: object) -> None:
+    """Stand for the method of a Celery application."""
+
+
+def loaded(found: Exported) -> Any:
+    """Return the jobs of a scheduler that has loaded the exported module."""
+    module: dict[str, Any] = {}
+    exec(text_of([found]), module)
+    scheduler = BackgroundScheduler(timezone="UTC")
+    scheduler.start(paused=True)
+    module["add_jobs"](scheduler, send_task)
+    (job,) = scheduler.get_jobs()
+    scheduler.shutdown()
+    return job
+
+
+def fired(job: Any, since: datetime, until: datetime) -> list[datetime]:
+    """Return when the job runs in (since, until], in a scheduler that never stops."""
+    tiny, found = timedelta(microseconds=1), []
+    at = job.trigger.get_next_fire_time(None, since + tiny)
+    while at is not None and at <= until:
+        found.append(at.astimezone(UTC))
+        at = job.trigger.get_next_fire_time(at, at.astimezone(UTC) + tiny)
+    return found
+
+
+def due(when: object, since: datetime, until: datetime, **rest: Any) -> list[datetime]:
+    schedules = plan_of(action(when, **rest)).schedules(NO_UID)
+    return sorted({at for one in schedules for at in one.between(since, until)})
+
+
+def test_an_action_becomes_a_job_that_sends_its_task() -> None:
+    step = {"args": ["a'b", None], "kwargs": {"x": [1]}, "queue": "orders", "priority": 0}
+    found = moved({"cron_rule": "5 0 * * mon-fri", "timezone": "UTC"}, step)
+
+    job = loaded(found)
+    assert (found.kind, found.remarks) == ("same", ())
+    assert (job.id, job.func, job.args) == ("it's", send_task, ())
+    call = {"name": "shop.close", "args": ["a'b", None], "kwargs": {"x": [1]}}
+    assert job.kwargs == {**call, "queue": "orders", "priority": 0}
+    assert (job.misfire_grace_time, job.coalesce, job.max_instances) == (300, True, 1)
+
+
+@pytest.mark.parametrize(
+    ("when", "rest"),
+    [
+        pytest.param({"cron_rule": "0 9 1-7 * mon", "timezone": "UTC"}, {}, id="either_day"),
+        pytest.param({"cron_rule": "0 9 */31,2-7 * 1", "timezone": "UTC"}, {}, id="both_days"),
+        pytest.param({"every": 420, "starting_at": "2026-01-01T00:00:07Z"}, {}, id="7_minutes"),
+        pytest.param({"every": "PT90M"}, {}, id="90_minutes"),
+        pytest.param({"every": "P45D"}, {}, id="45_days"),
+        pytest.param({"due_date": "2026-12-24T18:00:00Z"}, {}, id="once"),
+        pytest.param(
+            [{"cron_rule": "0 9 * * *"}, {"cron_rule": "30 9 * * *", "timezone": "Asia/Tokyo"}],
+            {},
+            id="two_rules",
+        ),
+        pytest.param(
+            {"every": "PT7M"},
+            {
+                "policy": {
+                    **ALLOW,
+                    "starts_at": "2026-12-01T00:00:00Z",
+                    "ends_at": "2026-12-02T00:00:00Z",
+                }
+            },
+            id="bounds",
+        ),
+    ],
+)
+def test_a_job_fires_when_its_action_is_due(when: object, rest: Any) -> None:
+    found = moved(when, **rest)
+    until = NOW + timedelta(days=120)
+
+    assert found.kind == "same"
+    assert fired(loaded(found), NOW, until) == due(when, NOW, until, **rest)
+
+
+def test_the_instants_of_random_rules_are_the_same() -> None:
+    random, until = Random(21), NOW + timedelta(days=400)
+
+    def field(low: int, high: int) -> str:
+        first = random.randint(low, high)
+        last = random.randint(first, high)
+        return random.choice(["*", f"*/{random.randint(1, 9)}", str(first), f"{first}-{last}"])
+
+    for _ in range(30):
+        fields = field(0, 23), field(1, 28), field(1, 12), field(0, 7)
+        when = {"cron_rule": f"{random.randint(0, 59)} {' '.join(fields)}", "timezone": "UTC"}
+
+        assert fired(loaded(moved(when)), NOW, until) == due(when, NOW, until), when
+
+
+def test_what_is_exported_is_imported_as_it_was() -> None:
+    made = moved({"cron_rule": "5 0 * * *", "timezone": "UTC"}, {"args": ["Paris"]})
+    module: dict[str, Any] = {}
+    exec(text_of([made]), module)
+    scheduler = BackgroundScheduler(timezone="UTC")
+    module["add_jobs"](scheduler, "tests.unit.interop.test_to_apscheduler:send_task")
+
+    jobs = written_jobs(jobs_of(scheduler))
+    (back,) = outcomes(entries_of(jobs, "jobs", Work(lambda _: False), NOW), CONTEXT)
+    assert back.document is not None
+    step = {"task": "shop.close", "args": ["Paris"]}
+    assert back.document["operations"] == {"celery_task": step}
+    assert (back.kind, back.document["policy"]["look_back"]) == ("same", "PT5M")
+
+
+def test_a_paused_action_becomes_a_paused_job() -> None:
+    found = moved({"cron_rule": "5 0 * * *", "timezone": "UTC"}, active=False)
+
+    assert (found.kind, loaded(found).next_run_time) == ("same", None)
+
+
+def test_a_text_of_a_user_stays_a_text() -> None:
+    hostile = '\'trigger\': x; raise SystemExit #(\n"""{jobs}'
+    job = loaded(moved({"every": "PT15M"}, {"args": [hostile]}, description=hostile))
+
+    assert (job.kwargs["args"], job.name) == ([hostile], hostile)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        pytest.param({"operations": {"maintenance": True}}, "not a celery_task", id="own_step"),
+        pytest.param({"when": {"on": "instance.user.created"}}, "no events", id="event"),
+        pytest.param(
+            {"when": [{"cron_rule": "5 0 * * *"}, {"due_date": "2090-01-01T00:00:00Z"}]},
+            "forgets beside others",
+            id="date_beside_a_rule",
+        ),
+    ],
+)
+def test_what_apscheduler_cannot_say_is_refused(change: dict[str, Any], why: str) -> None:
+    found = moved(**{"when": {"cron_rule": "5 0 * * *"}, **change})
+
+    assert (found.kind, found.entries) == ("cannot", {})
+    assert why in found.why
+    assert found.instead

@@ -1,0 +1,146 @@
+"""Actions as a beat_schedule: loaded by Celery itself, due at the same instants."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import product
+from random import Random
+from typing import Any
+
+import pytest
+from celery.schedules import crontab, schedule
+
+from cron import CronSchedule
+from interop.exported import Exported
+from interop.to_beat import exported, text_of
+from models.action.document import ParseContext, parse_action
+from tasks.built_in import built_in_steps
+from tests.tables import table
+
+NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
+CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
+BEAT = {"overlap": "allow"}
+
+
+def moved(when: object, zone: str = "UTC", step: Any = None, **rest: Any) -> Exported:
+    operations = {"celery_task": {"task": "shop.close", **(step or {})}}
+    document = {"name": "it's", "operations": operations, "when": when, "policy": BEAT, **rest}
+    return exported(parse_action(document, CONTEXT), zone)
+
+
+def loaded(found: Exported, zone: str = "UTC") -> dict[str, Any]:
+    """Return the beat_schedule that Python reads in the exported module."""
+    module: dict[str, Any] = {}
+    exec(text_of([found], zone), module)
+    assert module["timezone"] == zone
+    schedule: dict[str, Any] = module["beat_schedule"]
+    return schedule
+
+
+def instants(entries: dict[str, Any], since: datetime, days: int) -> list[datetime]:
+    """Return when the crontabs of all entries match, from `since` on; a double stays one."""
+    found = []
+    for entry in entries.values():
+        engine: Any = entry["schedule"]
+        for day in (since + timedelta(days=number) for number in range(days)):
+            if (
+                day.month in engine.month_of_year
+                and day.day in engine.day_of_month
+                and day.isoweekday() % 7 in engine.day_of_week
+            ):
+                times = product(engine.hour, engine.minute)
+                found += [day + timedelta(hours=hour, minutes=minute) for hour, minute in times]
+    return sorted(found)
+
+
+@pytest.mark.parametrize(
+    "route",
+    [
+        pytest.param({"queue": "orders"}, id="queue"),
+        pytest.param({"exchange": "media", "routing_key": "video"}, id="exchange"),
+    ],
+)
+def test_an_action_becomes_an_entry_that_celery_loads(route: dict[str, str]) -> None:
+    options = {"priority": 0, "ignore_result": True}
+    step = {"args": ["a'b", None], "kwargs": {"x": [1]}, **options, **route}
+    found = moved({"cron_rule": "5 0 * * mon-fri", "timezone": "UTC"}, step=step)
+
+    (entry,) = loaded(found).values()
+    assert (found.kind, found.remarks) == ("same", ())
+    assert entry == {
+        "task": "shop.close",
+        "args": ["a'b", None],
+        "kwargs": {"x": [1]},
+        "options": {**route, **options},
+        "schedule": crontab("5", "0", "1-5"),
+    }
+
+
+def test_a_text_of_a_user_stays_a_text() -> None:
+    hostile = '\'schedule\': x; raise SystemExit #(\n"""'
+    found = moved({"every": "PT15M"}, step={"args": [hostile], "kwargs": {hostile: hostile}})
+
+    (entry,) = loaded(found).values()
+    assert (entry["args"], entry["kwargs"]) == ([hostile], {hostile: hostile})
+
+
+def test_either_day_becomes_two_entries_that_share_no_instant() -> None:
+    found = moved({"cron_rule": "0 9 1-7 * mon", "timezone": "UTC"})
+
+    assert set(loaded(found)) == {"it's", "it's (weekdays)"}
+    assert found.kind == "same"
+
+
+def test_the_instants_of_random_rules_are_the_same_in_celery() -> None:
+    random, second = Random(15), timedelta(seconds=1)
+    since = datetime(2027, 1, 1, tzinfo=UTC)
+
+    def field(low: int, high: int) -> str:
+        first = random.randint(low, high)
+        last = random.randint(first, high)
+        return random.choice(["*", f"*/{random.randint(1, 9)}", str(first), f"{first}-{last}"])
+
+    for _ in range(60):
+        fields = field(0, 23), field(1, 28), field(1, 12), field(0, 7)
+        rule = f"{random.randint(0, 59)} {' '.join(fields)}"
+        found = moved({"cron_rule": rule, "timezone": "UTC"})
+
+        expected = CronSchedule(rule, "UTC").between(since - second, since + timedelta(days=400))
+        made = instants(loaded(found), since, 401)
+        assert [at for at in made if at <= since + timedelta(days=400)] == expected, rule
+        assert found.kind == "same", rule
+
+
+def test_an_interval_and_what_beat_does_with_it() -> None:
+    found = moved({"every": "PT15M"})
+
+    (entry,) = loaded(found).values()
+    assert entry["schedule"] == schedule(900)
+    assert found.remarks == ("beat's grid begins when it starts",)
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        pytest.param({}, "overlap skip", id="overlap"),
+        pytest.param({"catch_up": "all"}, "does not catch up", id="catch_up"),
+        pytest.param({"retry": {"max_attempts": 3}}, "does not retry", id="retry"),
+        pytest.param({"time_limit": "PT1H"}, "no time limits", id="time_limit"),
+        pytest.param({"ends_at": "2090-01-01T00:00:00Z"}, "ends_at", id="ends_at"),
+    ],
+)
+def test_what_beat_does_not_do_is_said(policy: dict[str, Any], said: str) -> None:
+    found = moved({"cron_rule": "5 0 * * *", "timezone": "UTC"}, policy=policy)
+
+    assert found.kind == "differs"
+    assert any(said in remark for remark in found.remarks)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    table(__file__, "what_beat_cannot_say_is_refused"),
+)
+def test_what_beat_cannot_say_is_refused(change: dict[str, Any], why: str) -> None:
+    found = moved(**{"when": {"cron_rule": "5 0 * * *"}, **change})
+
+    assert (found.kind, found.entries) == ("cannot", {})
+    assert why in found.why
+    assert found.instead
