@@ -11,7 +11,7 @@ from cron import InvalidRule, parse_rule
 from cron.zone import canonical_name
 from interop.crontab.forms import account_before, check_form, may_begin_with_account
 from interop.entries import CannotMove, Entry, Refused, entry_or_refused
-from tasks.steps.command import STEP, replaces_program
+from tasks.steps.command import STEP
 
 OWNER = "import:crontab"
 # Cron starts a command whether or not the last run has ended, and has no time limit.
@@ -179,7 +179,7 @@ def _parameters(line: _Line) -> dict[str, Any]:
     command, given = _parted(line.command)
     env = {name: value for name, value in line.settings.items() if name not in OF_CRON}
     parameters: dict[str, Any] = {}
-    if _PLAIN.fullmatch(command) and not _replacing(env):
+    if _PLAIN.fullmatch(command):
         parameters["run"] = command.split()
     else:
         parameters["shell"] = command
@@ -219,18 +219,12 @@ def _hooks(mailto: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     return hooks, remarks
 
 
-def _replacing(env: Mapping[str, str]) -> list[str]:
-    return [name for name, value in env.items() if replaces_program(name, value)]
-
-
 def _of_zone(settings: Mapping[str, str], machine_zone: str) -> Iterator[str]:
     if settings.get(ZONE, machine_zone) != machine_zone:
         yield f"{ZONE} is its zone, as in cronie; Debian's cron keeps the machine's, {machine_zone}"
 
 
 def _remarks(line: _Line) -> Iterator[str]:
-    if _PLAIN.fullmatch(_parted(line.command)[0]) and (names := _replacing(line.settings)):
-        yield f"it is a line of shell, because only those may set {', '.join(names)}"
     if line.account is not None:
         yield RAN_AS.format(line.account)
     if not line.rule.startswith("@") and (sign := _SIGN.search(line.rule)):

@@ -6,8 +6,8 @@ from fnmatch import fnmatchcase
 
 # Stands for any line of shell.
 SHELL = "shell"
-# A program, or a pattern, and names or patterns of variables between brackets.
-_WITH_VARIABLES = re.compile(r"(?P<program>.+)\((?P<names>[A-Za-z0-9_*?\[\] ]*)\)", re.DOTALL)
+# A program, or a pattern of programs, and the names of variables between brackets.
+_WITH_VARIABLES = re.compile(r"(?P<program>.+)\((?P<names>[A-Za-z0-9_ ]*)\)", re.DOTALL)
 
 
 def with_variables(program: str, names: Iterable[str]) -> str:
@@ -29,7 +29,7 @@ def why_no_command(text: str) -> str | None:
         return "names no program"
     is_broken = "(" in program.rpartition("/")[2] or program.endswith(")")
     if is_broken:
-        return "has a bracket too many; write the names of variables apart by spaces: x(DAY STAGE)"
+        return "has unreadable variables; write their whole names apart by spaces: x(DAY STAGE)"
     return None
 
 
@@ -45,8 +45,8 @@ def not_among(text: str, allowed: Iterable[str]) -> tuple[str, ...] | None:
         return None
     if any(fnmatchcase(SHELL, pattern) for pattern, _ in known):
         return ()
-    patterns = [one for variables in its_own for one in variables]
-    return tuple(name for name in names if not any(fnmatchcase(name, one) for one in patterns))
+    named = {one for variables in its_own for one in variables}
+    return tuple(name for name in names if name not in named)
 
 
 def is_command_among(text: str, allowed: Iterable[str]) -> bool:

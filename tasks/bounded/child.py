@@ -77,7 +77,8 @@ def _answered(request: Mapping[str, Any], call: Call) -> str:
     try:
         module, _, attribute = request["function"].partition(":")
         function: Callable[[Call], Any] = getattr(importlib.import_module(module), attribute)
-        _limit(request["memory_mb"], request["cpu_s"])
+        if request["memory_mb"] is not None:
+            _limit(request["memory_mb"], request["cpu_s"])
         return json.dumps({"result": function(call)})
     except MemoryError:
         return json.dumps({"over": Over.MEMORY})

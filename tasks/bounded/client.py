@@ -109,7 +109,7 @@ class _Child:
                 self._process = _started(its_channel.fileno(), call.files)
         except OSError as error:
             self._channel.close()
-            raise limits.error(f"cannot be read: no process can start: {error}") from None
+            raise limits.error(f"got no process: {error}") from None
         self._channel.settimeout(limits.time_s)
         # A child that ended at once is reported by its end.
         with contextlib.suppress(OSError):

@@ -29,11 +29,12 @@ class Limits:
     """The limits of one child, and the setting of each, if it has one.
 
     Errors begin with `shown`, the name of the child's input. `memory_mb` is the address space
-    beyond that of an idle child: no child can use more memory.
+    beyond that of an idle child: no child can use more memory. None: neither memory nor CPU is
+    limited.
     """
 
-    memory_mb: int
-    cpu_s: float
+    memory_mb: int | None
+    cpu_s: float | None
     time_s: float
     settings: Mapping[Over, str] = field(default_factory=dict)
     # What the child gets beyond `time_s` to end in order by itself.
@@ -52,19 +53,15 @@ class Limits:
 
     def exceeded(self, kind: Over) -> str:
         """Return what exceeded the limit `kind`, and what to do about it."""
-        shown = {
-            Over.MEMORY: f"needs more than {self._shown(kind, self.memory_mb, 'MiB')} of memory",
-            Over.CPU: f"needs more than {self._shown(kind, self.cpu_s, 's')} of CPU time",
-            Over.TIME: f"takes longer than {self._shown(kind, self.time_s, 's')}",
-        }
-        remedy = self.remedy
-        if kind in self.settings:
-            remedy += f", or raise {self.settings[kind]}"
-        return f"{shown[kind]}; {remedy}"
-
-    def _shown(self, kind: Over, value: float, unit: str) -> str:
+        text, value, unit = {
+            Over.MEMORY: ("needs more than {} of memory", self.memory_mb, "MiB"),
+            Over.CPU: ("needs more than {} of CPU time", self.cpu_s, "s"),
+            Over.TIME: ("takes longer than {}", self.time_s, "s"),
+        }[kind]
         setting = self.settings.get(kind)
-        return f"{setting}={value:g}" if setting else f"{value:g} {unit}"
+        if setting is None:
+            return f"{text.format(f'{value:g} {unit}')}; {self.remedy}"
+        return f"{text.format(f'{setting}={value:g}')}; {self.remedy}, or raise {setting}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +100,8 @@ def _ended(exit_: Exit | None, limits: Limits) -> OverLimit:
         return limits.over(Over.CPU)
     if exit_.code >= 0:
         return limits.error(f"ended its process with the code {exit_.code}")
-    name = signal.Signals(-exit_.code).name
-    # C++ code that gets no memory often aborts.
-    return limits.error(f"ended its process with {name}; perhaps it {limits.exceeded(Over.MEMORY)}")
+    text = f"ended its process with {signal.Signals(-exit_.code).name}"
+    if limits.memory_mb is not None:
+        # C++ code that gets no memory often aborts.
+        text += f"; perhaps it {limits.exceeded(Over.MEMORY)}"
+    return limits.error(text)

@@ -89,7 +89,6 @@ ATTACKS = [
         "it is refused, and does not run",
         ("test_a_program_has_to_be_allowed_at_save_and_at_run",
          "test_no_program_runs_for_a_restricted_small_app",
-         "test_a_variable_that_replaces_the_program_is_refused",
          "test_no_other_text_allows_a_program_or_a_variable"),
     ),
     Attack(

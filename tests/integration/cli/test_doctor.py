@@ -270,7 +270,7 @@ def test_what_actions_may_not_reach_is_named_once_with_its_remedy(
         create_all(engine, documents, replace(author(app=app), commands=None))
 
     _, found = examine()
-    _, allowed = examine(SCHED_COMMANDS="/srv/*(K*)")
+    _, allowed = examine(SCHED_COMMANDS="/srv/*(KEY)")
 
     (command,), (trust,) = found["commands"], found["trust"]
     text = "'backup 0' of small app default: operations.command '/srv/backup(KEY)', and 1 more"

@@ -100,7 +100,10 @@ def test_a_failed_program_fails_for_good_unless_it_asks_for_another_try(
         ({"run": ["/no/such", "x"]}, "cannot start: /no/such: No such file or directory"),
         ({"run": ["/bin/true"], "cwd": "/no"}, "cannot start: /no: No such file or directory"),
         ({"run": ["no-such-program"]}, "'no-such-program' is not in the worker's PATH"),
-        ({"run": ["/bin/true", *["x" * 9_999] * 400]}, "cannot start: Argument list too long"),
+        (
+            {"run": ["/bin/true", *["x" * 9_999] * 400]},
+            "cannot start: /bin/true: Argument list too long",
+        ),
         ({"run": ["/bin/true"], "env": {"A": "env:NOT_SET"}}, "env:NOT_SET is not set"),
     ],
 )
@@ -151,6 +154,18 @@ def test_a_secret_of_several_lines_or_in_a_long_one_is_hidden(
     assert not [text for _, text in lines(row) if "s3c" in text]
 
 
+def test_a_program_may_end_its_group_by_itself(run: Run) -> None:
+    row = run({"shell": "trap 'echo bye; exit 0' TERM; sleep 600 & kill 0; wait"})
+
+    assert (row["state"], lines(row)) == ("success", [("INFO", "bye")])
+
+
+def test_a_program_that_closed_its_output_is_waited_for(run: Run) -> None:
+    row = run({"shell": "exec >&- 2>&-; sleep 0.5; exit 4"})
+
+    assert row["error"] == "exit code 4"
+
+
 def test_input_reaches_the_program(run: Run) -> None:
     row = run({"run": ["cat"], "input": "one\ntwo\n"})
 
@@ -181,7 +196,7 @@ def test_the_time_limit_ends_the_whole_group(run: Run, tmp_path: Path) -> None:
     assert in_unindexed(tmp_path)
 
 
-def test_a_program_that_stops_its_supervisor_ends_too(run: Run, tmp_path: Path) -> None:
+def test_a_program_that_stops_its_helper_ends_too(run: Run, tmp_path: Path) -> None:
     line = f"echo $$ > {tmp_path}/pid; kill -STOP $PPID; sleep 600"
 
     row = run({"shell": line}, policy={"time_limit": "PT1S"})
@@ -265,7 +280,7 @@ def test_a_worker_whose_account_has_no_name_runs_programs(
     assert (row_of(engine, operation)["state"], line["message"]) == ("success", "at / as nobody")
 
 
-@pytest.mark.parametrize("killed", ["worker", "supervisor"])
+@pytest.mark.parametrize("killed", ["worker", "helper"])
 def test_a_killed_worker_leaves_no_child(
     engine: sa.Engine, settings: Settings, tmp_path: Path, killed: str
 ) -> None:
@@ -311,8 +326,8 @@ WITH_DAY = {"run": ["/bin/true"], "env": {"DAY": "1"}}
 
 @pytest.mark.parametrize(
     "allowed",
-    [("/bin/true(DAY)",), ("/bin/*(D*)",), ("shell", "/bin/true")],
-    ids=["named", "by_patterns", "with_any_line_of_shell"],
+    [("/bin/true(DAY)",), ("/bin/*(E DAY)",), ("shell", "/bin/true")],
+    ids=["named", "of_a_pattern", "with_any_line_of_shell"],
 )
 def test_a_program_gets_the_variables_that_are_allowed(
     engine: sa.Engine, settings: Settings, allowed: tuple[str, ...]
@@ -336,6 +351,7 @@ def test_a_program_gets_the_variables_that_are_allowed(
         (("/bin/true",), WITH_DAY, "have no variable DAY; add '/bin/true(DAY)' to it"),
         ((), WITH_DAY, "allows no program; add '/bin/true(DAY)', or a pattern"),
         (("/bin/true(STAGE D)",), WITH_DAY, "lets /bin/true have no variable DAY"),
+        (("/bin/true",), {"run": ["/bin/true"], "env": {"PATH": "/bin"}}, "'/bin/true(PATH)'"),
         (("/bin/env(DAY)", "/bin/*"), WITH_DAY, "lets /bin/true have no variable DAY"),
     ],
 )

@@ -41,26 +41,6 @@ def test_what_is_wrong_says_what_to_write(parameters: Any, told: str) -> None:
     assert told in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "PATH", "HOME", "SHELL", "LD_PRELOAD", "BASH_ENV", "PYTHONPATH", "GIT_SSH", "TAR_OPTIONS",
-        "XDG_CONFIG_HOME", "OPENSSL_CONF", "MAVEN_OPTS", "MANPAGER", "SSH_ASKPASS",
-    ],
-)  # fmt: skip
-def test_a_variable_that_replaces_the_program_is_refused(name: str) -> None:
-    with pytest.raises(InvalidAction, match=f'{name}.*use "shell" to set it'):
-        parsed({"run": ["/opt/x"], "env": {name: "/tmp/x"}})
-
-    assert parsed({"shell": "x", "env": {name: "/tmp/x"}})
-
-
-def test_folders_and_shells_of_the_system_replace_nothing() -> None:
-    env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "SHELL": "/bin/bash"}
-
-    assert parsed({"run": ["/opt/x"], "env": env})
-
-
 def test_a_command_is_quick_and_stored_as_written() -> None:
     written = {"run": ["./backup.sh", "--full"], "env": {"STAGE": "x"}, "cwd": "/srv"}
     action = parsed(written)
