@@ -4,14 +4,16 @@ Each says in its `plug_in.py` what it adds. No other room imports them; a door a
 there is to add to it.
 """
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 GROUP = "minutebook.plugins"
+REFUSED = 2
 
 # Names of modules, and of what is in one as `module:name`, so that a door loads only what it shows.
 Names = tuple[str, ...]
@@ -109,8 +111,28 @@ KERNEL_STEPS = (
 
 @cache
 def plug_ins() -> tuple[PlugIn, ...]:
-    """Return the plug-ins of this installation, by their names."""
-    return tuple(one.load() for one in sorted(entry_points(group=GROUP), key=lambda one: one.name))
+    """Return the plug-ins of this installation, by their names.
+
+    One that cannot be loaded ends the process: half of its tables, settings and pages would be
+    worse.
+    """
+    found = sorted(entry_points(group=GROUP), key=lambda one: one.name)
+    return tuple(map(_plug_in, found))
+
+
+def _plug_in(entry: EntryPoint) -> PlugIn:
+    try:
+        plug_in: PlugIn = entry.load()
+    except Exception as error:
+        source = f" of {entry.dist.name} {entry.dist.version}" if entry.dist else ""
+        why = f"{type(error).__name__}: {error}"
+        # Modules are still loading: no door can explain it yet.
+        sys.stderr.write(
+            f"error: the plug-in {entry.name} = {entry.value}{source} cannot be loaded ({why}); "
+            "install that distribution again, or uninstall it\n"
+        )
+        sys.exit(REFUSED)
+    return plug_in
 
 
 def named(what: str) -> Iterator[str]:
