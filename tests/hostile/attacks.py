@@ -150,6 +150,12 @@ ATTACKS = [
          "test_a_template_that_makes_half_a_character_is_refused"),
     ),
     Attack(
+        "B5", "a mail server that answers without end, a byte at a time, or never",
+        "it has the time and the size of one answer",
+        ("test_an_answer_without_end_is_cut_off",
+         "test_an_answer_that_trickles_has_the_time_of_one_answer"),
+    ),
+    Attack(
         "B6", "broken messages in a queue, and those of other tasks",
         "they are rejected and logged once; no worker ends",
         ("test_no_broken_message_ends_a_worker",

@@ -6,11 +6,14 @@ another one. If a connection breaks without an answer, the server may have accep
 later attempt repeats it under the same Message-ID.
 """
 
+import io
 import smtplib
+import socket
 import ssl
 from contextlib import suppress
 from dataclasses import dataclass, field
 from email.message import EmailMessage
+from typing import cast
 from urllib.parse import unquote, urlsplit
 
 from runtime.clock import monotonic
@@ -26,8 +29,59 @@ LONGEST_SILENCE_S = 30.0
 MOST_BREAKS = 3
 # Of what a server says, in an error.
 LONGEST_SAID = 1_000
+LARGEST_ANSWER = 65_536
 # A message that the server does not accept for its size (RFC 1870).
 TOO_LARGE = 552
+
+
+class _Answers(io.RawIOBase):
+    """What a server says: each answer, of one line or of many, has one time-out and one size."""
+
+    def __init__(self, connection: socket.socket, timeout_s: float) -> None:
+        self._socket = connection
+        self._timeout_s = timeout_s
+        self.begin()
+
+    def begin(self) -> None:
+        """Let the next answer begin."""
+        self._left = LARGEST_ANSWER
+        self._ends_at = monotonic() + self._timeout_s
+
+    def readable(self) -> bool:
+        """Return True: the buffer that stands before it asks."""
+        return True
+
+    def readinto(self, buffer: "memoryview[int]") -> int:  # type: ignore[override]
+        """Receive some bytes. Raises OSError for an answer that has no end."""
+        left_s = self._ends_at - monotonic()
+        if left_s <= 0:
+            raise TimeoutError(f"no complete answer in {self._timeout_s:g} s")
+        if self._left <= 0:
+            raise OSError(f"an answer of more than {LARGEST_ANSWER:,} bytes")
+        self._socket.settimeout(left_s)
+        try:
+            size = self._socket.recv_into(buffer)
+        finally:
+            self._socket.settimeout(self._timeout_s)
+        self._left -= size
+        return size
+
+
+class _Client(smtplib.SMTP):
+    """A client whose time-out holds for each answer: that of smtplib starts again at each byte."""
+
+    def getreply(self) -> tuple[int, bytes]:
+        """Return the code and the text of the next answer."""
+        # There is no file at the start, and none after STARTTLS.
+        if self.file is None and self.sock is not None:
+            self.file = io.BufferedReader(_Answers(self.sock, self.timeout))
+        if self.file is not None:
+            cast("_Answers", self.file.raw).begin()
+        return super().getreply()
+
+
+class _ClientOverTls(_Client, smtplib.SMTP_SSL):
+    """The same over TLS from the first byte."""
 
 
 class _Broken(Exception):
@@ -181,8 +235,8 @@ def _greet(server: Server, timeout_s: float) -> smtplib.SMTP:
     where = (server.host, server.port)
     if server.scheme == "smtps":
         context = ssl.create_default_context()
-        return smtplib.SMTP_SSL(*where, timeout=timeout_s, context=context)
-    return smtplib.SMTP(*where, timeout=timeout_s)
+        return _ClientOverTls(*where, timeout=timeout_s, context=context)
+    return _Client(*where, timeout=timeout_s)
 
 
 def _transact(client: smtplib.SMTP, message: EmailMessage) -> None:
