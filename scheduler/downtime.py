@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from broker.in_use import settings_in_use
 from models.sql import read_clock
-from models.store import key_values
+from models.store import key_values, ticks
 from models.store.actions.downtime import Span, in_words, last_downtime, stored_span
 from models.store.notices import findings
 from models.store.notices.findings import Found
@@ -38,9 +38,19 @@ def outage_at(connection: sa.Connection, at: datetime, longest_gap: timedelta) -
         key_values.instant_value(connection, key_values.LAST_NOW),
         read_clock(connection),
     )
-    if last_now is not None and last_now < at <= now and now - last_now > longest_gap:
-        return Span(last_now, now, now)
-    return None
+    if last_now is None or now - last_now <= longest_gap:
+        return None
+    since = _since(connection, last_now)
+    return Span(since, now, now) if since < at <= now else None
+
+
+def _since(connection: sa.Connection, last_now: datetime) -> datetime:
+    """Return when the last tick was that ended, or `last_now` if that was earlier.
+
+    A tick that dies once it has looked leaves all that it found to the next one.
+    """
+    ended = ticks.newest_now(connection)
+    return last_now if ended is None else min(last_now, ended)
 
 
 def note(
@@ -53,9 +63,10 @@ def note(
     """
     if last_now is None or now - last_now <= longest_gap:
         return False
+    since = _since(connection, last_now)
     # Measured on the database's clock: `now` may be any instant (`--at`).
-    recorded_from = read_clock(connection) - (now - last_now)
-    instants = {"since": last_now, "until": now, "recorded_from": recorded_from}
+    recorded_from = read_clock(connection) - (now - since)
+    instants = {"since": since, "until": now, "recorded_from": recorded_from}
     fact = json.dumps({key: at.isoformat() for key, at in instants.items()})
     key_values.set_value(connection, key_values.DOWNTIME, fact)
     return True
@@ -79,6 +90,9 @@ def record_missed(connection: sa.Connection, rows: Rows, spans: Rows) -> int:
     rows = [row | {"reason": causes.reason(row, "occurrence_at")} for row in rows]
     spans = [span | {"reason": causes.reason(span, "first_at", "last_at")} for span in spans]
     # Before what is counted for them. In one order, so that two daemons never deadlock.
+    if causes.is_outage and causes.down:
+        # Again, if it has been told: a clock that was set back lets two begin at one second.
+        findings.begin(connection, causes.down)
     findings.note(connection, sorted(causes.found, key=lambda one: one.about))
     return record.record_missed(connection, rows, spans)
 
@@ -96,6 +110,7 @@ class _Causes:
         self.down = self.outage and found(self.outage.begin, self.outage.text)
         self.day = f" | {last_at.date()}"
         self.found: set[Found] = set()
+        self.is_outage = False
 
     def reason(self, row: dict[str, Any], *ends: str) -> str:
         """Return the reason with its cause: the outage, if all was missed in it."""
@@ -103,7 +118,7 @@ class _Causes:
         is_overtaken = reason.startswith(OVERTAKEN)
         is_by_time = is_overtaken or reason.startswith(TOO_LATE)
         if outage and down and is_by_time and outage.covers(row[ends[0]], row[ends[-1]]):
-            self.found.add(down)
+            self.is_outage = True
             is_one = len(ends) == 1
             return f"{reason}: {down.text}" if is_overtaken and is_one else down.text
         if not is_overtaken:

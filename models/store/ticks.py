@@ -51,6 +51,12 @@ def clock_went_back(connection: sa.Connection, now: datetime, by: timedelta) -> 
     return last_now is not None and last_now < now - by
 
 
+def newest_now(connection: sa.Connection) -> datetime | None:
+    """Return the `now` of the last tick that ended, None before the first."""
+    newest = sa.select(ticks.c.now).order_by(ticks.c.id.desc()).limit(1)
+    return connection.execute(newest).scalar()
+
+
 def last(connection: sa.Connection) -> dict[str, Any] | None:
     """Return the last stored tick report, None before the first.
 

@@ -16,7 +16,7 @@ from models.store import key_values
 from models.store.actions.downtime import in_words, last_downtime
 from models.store.notices.alerting import NO_ALERTS
 from models.store.notices.missed import tell
-from models.tables import findings, notices, operations
+from models.tables import findings, missed_spans, notices, operations
 from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler.loop import Daemon
@@ -188,6 +188,42 @@ def test_what_was_missed_has_its_cause_and_notice_whoever_decides_it(
     assert reasons
     assert all("no daemon ticked" in reason for reason in reasons)
     assert notice["missed"] == 19
+
+
+def test_a_tick_that_dies_leaves_the_cause_to_one_long_after_it(
+    engine: sa.Engine, settings: Settings
+) -> None:
+    Daemon(engine, settings, steps=STEPS).tick_once(NOON)
+    make_action(engine, when=EVERY_MINUTE, since=NOON)
+
+    with after_its_first_transaction(engine, kill), pytest.raises(KilledDaemon):
+        run_tick(engine, NOON + HOUR)
+    report = run_tick(engine, NOON + HOUR + 20 * MINUTE)
+
+    with reading(engine) as connection:
+        its = sa.select(operations.c.reason).where(operations.c.state == "missed")
+        reasons = connection.execute(its.union(sa.select(missed_spans.c.reason))).scalars().all()
+    assert told(report) == in_tables(engine) == (80, 1, 79)
+    cause = "no daemon ticked from 2027-01-04T12:00:00Z to 2027-01-04T13:20:00Z"
+    assert reasons
+    assert [reason for reason in reasons if cause not in reason] == []
+
+
+def test_each_of_two_outages_from_the_same_second_on_is_told(engine: sa.Engine) -> None:
+    """A clock that was set back shows that second again."""
+    hooks = {"on_failure": [{"mail": "ann@example.com"}]}
+    missed = []
+    for name in ("first", "second"):
+        run_tick(engine, NOON)
+        make_action(engine, name=name, when=EVERY_MINUTE, hooks=hooks, since=NOON)
+        run_tick(engine, NOON + 20 * MINUTE)
+        with engine.begin() as connection:
+            connection.execute(sa.update(findings).values(began_at=database_now(-60.0)))
+            tell(connection, NO_ALERTS)
+            payloads = connection.execute(sa.select(notices.c.payload)).scalars()
+            missed = [(one["action"], one["missed"]) for one in payloads]
+
+    assert sorted(missed) == [("first", 19), ("second", 19)]
 
 
 def test_status_shows_it_for_a_day_and_a_backfill_changes_nothing(
