@@ -281,8 +281,7 @@ def a_missed_occurrence_has_its_cause(history: History) -> Iterator[str]:
     missed += [(row["action_uid"], row["last_at"], row["reason"]) for row in spans]
     for uid, at, reason in missed:
         is_certain = not (history.is_repeated(at) or history.is_doubtful(uid, at))
-        # The tick before may have been cut off.
-        in_outage = any(one + TWO_TICKS < at <= after - LONGEST_LOOK_BACK for one, after in outages)
+        in_outage = any(one < at <= after - LONGEST_LOOK_BACK for one, after in outages)
         if not reason or (reason == "too late" and is_certain and in_outage):
             yield f"action {uid}: {at} was missed, and its reason is {reason!r}"
 

@@ -39,8 +39,6 @@ PAST = (
 ASKED_PER_ACTION = 6
 # How an attempt ends that was lost, in the words of its operation's reason.
 PUT_BACK = {"database unavailable"}
-# A tick that dies between its look and its decision takes the cause of an outage with it.
-CUT_OFF = "was missed, and its reason is 'too late'"
 # Faults after which an end may lie at another instant than it was written with.
 MOVES_TIME = {"set clock forward", "set clock back", "tick ahead", "restore"}
 # In the reason of what is missed because nothing ticked.
@@ -96,9 +94,6 @@ def notices_are_sent_once(world: "World", history: History) -> Iterator[str]:
 
 
 def what_was_missed_is_told(world: "World", history: History) -> Iterator[str]:
-    # Two outages that a clock lets begin at the same second are told as one.
-    if any(one.kind in MOVES_TIME for one in world.plan.faults):
-        return
     told = {
         str(uid)
         for uid, payload in world.database.rows("SELECT action_uid, payload FROM notices")
@@ -208,4 +203,4 @@ def broken(world: "World") -> list[str]:
     facts = world.facts()
     history = History(facts)
     found = [f"{law.__name__}: {one}" for law in LAWS for one in law(world, history)]
-    return found + [one for one in violations(facts) if not one.endswith(CUT_OFF)]
+    return [*found, *violations(facts)]

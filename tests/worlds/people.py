@@ -68,6 +68,8 @@ class People(Editor):
                     journal.note(edit.kind, operation=str(id))
                     do = retry if edit.kind == "retry" else cancel
                     do(engine, UUID(str(id)), WHOLE_INSTALLATION, "people")
+            case kind if kind != "create" and not self._documents():
+                return
             case "backfill":
                 uid, _ = random.choice(self._documents())
                 last = self.world.now().replace(microsecond=0)

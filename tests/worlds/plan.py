@@ -85,7 +85,7 @@ def drawn(seed: int) -> Plan:
     random = Random(f"world {seed}")
     longest = {kind: most for kind, _, most in FAULTS}
 
-    seconds = random.choice((20.0, 40.0, 80.0))
+    seconds = random.choice((10.0, 20.0, 40.0, 60.0))
 
     def at_random(kinds: Sequence[tuple[Any, ...]], pause_s: float) -> tuple[Fault, ...]:
         found, at_s = [], random.expovariate(1 / pause_s)
@@ -106,7 +106,7 @@ def drawn(seed: int) -> Plan:
         workers=random.choice((1, 2, 3)),
         followers=random.choice((0, 1, 2)),
         job_workers=random.choice((1, 1, 2)),
-        actions=tuple(random.randrange(2**32) for _ in range(random.randint(2, 6))),
+        actions=tuple(random.randrange(2**32) for _ in range(random.choice((1, 2, 2, 3, 5)))),
         faults=at_random(FAULTS, random.choice((5.0, 10.0, 20.0))),
         edits=at_random(EDITS, random.choice((5.0, 10.0, 30.0))),
         chances=tuple(

@@ -229,6 +229,8 @@ class Watch:
             if key not in self.world.post.accepted:
                 yield f"a mark follows its message: {key} is marked as sent, and was not"
         is_same = row["state"] == move.was("state") and row["attempt"] == move.was("attempt")
-        is_later = str(row["not_before"]) > str(move.was("not_before"))
+        is_later = row["not_before"] != move.was("not_before") and instant_of(
+            row["not_before"]
+        ) > self.world.now() + timedelta(minutes=1)
         if row["is_held"] and row["state"] == "pending" and is_same and is_later:
             yield f"nothing is reserved in a pause: {move.key}"
