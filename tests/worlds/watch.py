@@ -40,6 +40,10 @@ RESUMED = (
 )
 DELETED = "INSERT INTO world_moves (what, action_uid) VALUES ('deleted', NEW.uid);"
 SET_RIGHT = "INSERT INTO world_moves (what) VALUES ('set right');"
+WAITS_FOR_NOTHING = (
+    "state IN ('pending', 'queued') AND failures = 0"
+    " AND send_started_at IS NULL AND waiting_for IS NULL"
+)
 # What no instant of lies ahead of a clock that was just set right, and of which rows.
 AHEAD = (
     ("action_cursor", "watermark", "1 = 1"),
@@ -47,6 +51,7 @@ AHEAD = (
     ("revisions", "coalesce(holds_from, effective_from)", "1 = 1"),
     ("operations", "recorded_at", "state IN ('pending', 'queued')"),
     ("operations", "occurrence_at", "state = 'missed'"),
+    ("operations", "not_before", WAITS_FOR_NOTHING),
     ("missed_spans", "last_at", "1 = 1"),
     ("findings", "began_at", "1 = 1"),
 )
@@ -231,6 +236,6 @@ class Watch:
         is_same = row["state"] == move.was("state") and row["attempt"] == move.was("attempt")
         is_later = row["not_before"] != move.was("not_before") and instant_of(
             row["not_before"]
-        ) > self.world.now() + timedelta(minutes=1)
+        ) > self.world.now() + timedelta(seconds=10)
         if row["is_held"] and row["state"] == "pending" and is_same and is_later:
             yield f"nothing is reserved in a pause: {move.key}"

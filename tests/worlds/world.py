@@ -310,7 +310,9 @@ class World:
     def _pass_time(self) -> None:
         """Let time jump if nothing has a reason to go on."""
         at = self._next_at()
-        is_running = self.database.rows("SELECT 1 FROM operations WHERE state = 'running' LIMIT 1")
+        # A queued job is offered to whoever asks next.
+        goes_on = "state = 'running' OR state = 'queued' AND task = 'job'"
+        is_running = self.database.rows(f"SELECT 1 FROM operations WHERE {goes_on} LIMIT 1")
         left_s = (at - self.now()).total_seconds() if at else 0.0
         if left_s > LONG_WAIT_S and not is_running and not self.post.waits():
             self.loom.now = self.loom.later(left_s)
@@ -342,8 +344,10 @@ class World:
         if not victims:
             return
         busy = [one for one in victims if one.step not in IDLE]
-        victims = busy or victims
-        victim = victims[fault.number % len(victims)]
+        # Half of the time, somebody in a step of theirs.
+        at_work = [one for one in busy if one.step == "work" and fault.number % 2]
+        victims = at_work or busy or victims
+        victim = victims[fault.number // 2 % len(victims)]
         of_one = {"kill": self._kill, "freeze": self._freeze, "machine clock": self._set_machine}
         of_all = {
             "all asleep": self._sleep,
@@ -360,7 +364,7 @@ class World:
             return
         self.tell(f"{fault.kind} for {fault.lasts_s:.1f} s" if fault.lasts_s else fault.kind)
         if fault.kind in of_all:
-            for one in victims:
+            for one in self.loom.actors:
                 self.faults.note(fault.kind, one)
             of_all[fault.kind](fault)
         else:
