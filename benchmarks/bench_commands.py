@@ -10,7 +10,7 @@ import psutil
 from benchmarks.filling import Filling, fill_actions
 from benchmarks.harness import ROOT, Database, Figure, Sizes, Stack, main, middle, process, until
 
-COMMANDS = (("status",), ("action", "list"), ("operation", "list"))
+COMMANDS = (("status",), ("action", "list"), ("run", "list"))
 AIM, WORKERS_AIM = "0.3", "0.7"
 ACTIONS = 20
 # The first run of a command compiles and reads what the next ones find in the cache.

@@ -88,7 +88,7 @@ def list_apps(context: typer.Context) -> None:
 
 @commands.command("show")
 def show_app(context: typer.Context, name: Name) -> None:
-    """Show a small app: its status, last operations and document."""
+    """Show a small app: its status, last runs and document."""
     show(context, existing(context).ask(apps.show, name))
 
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -182,14 +182,21 @@ def _explained(error: Exception) -> tuple[str, int]:
             print_exactly(f"{getattr(error, 'format_message', lambda: error)()}\n")
             return "name one of these commands", REFUSED
         case typer.TyperException():
-            format_message = getattr(error, "format_message", lambda: str(error))
-            return format_message(), REFUSED
+            return _wrong_usage(error), REFUSED
         case InvalidDocument() | NotFound() | Refused():
             return str(error), REFUSED
         case SchedulerError():
             return str(error), FAILED
         case _:
             return _unavailable(error)
+
+
+def _wrong_usage(error: Any) -> str:
+    """Return what is wrong with the arguments, and where an option's values stand."""
+    text = getattr(error, "format_message", lambda: str(error))()
+    if text.endswith("requires an argument."):
+        return text.replace("an argument.", "a value; --help says which")
+    return text.replace("Value error, ", "", 1)
 
 
 def _unavailable(error: Exception) -> tuple[str, int]:

@@ -66,7 +66,7 @@ def worker(
         typer.Option(min=1, help="Processes (default: worker.quick, .heavy or .default)."),
     ] = None,
 ) -> None:
-    """Run a Celery worker that executes operations."""
+    """Run a Celery worker that runs what is sent."""
     from processes.worker import run
 
     raise typer.Exit(run(here(context).settings, queues, concurrency))

@@ -12,5 +12,5 @@ commands = group("Queues: list what is sent to.")
 
 @commands.command("list")
 def list_queues(context: typer.Context) -> None:
-    """List the queues that are paused, and those that have operations or workers."""
+    """List the queues that are paused, and those that have runs or workers."""
     show(context, existing(context).ask(pauses.list_queues))

@@ -1,4 +1,4 @@
-"""`minutebook operation …`: show, retry and cancel operations."""
+"""`minutebook run …`: show, retry and cancel runs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from views.operations.filter import OperationFilter
     from views.runs.many import Bulk, Selection
 
-commands = group("Operations: the runs of actions.")
+commands = group("Runs of actions: list, show, retry, cancel.")
 
-# The states in which a cancelled operation should end.
+# The states in which a cancelled run should end.
 GONE = frozenset({OperationState.CANCELLED})
 BOTH = "ids and filters do not go together; leave out the ids, or the filters"
 
-Id = Annotated[str, typer.Argument(help="Id of an operation.", metavar="ID")]
+Id = Annotated[str, typer.Argument(help="Id of a run.", metavar="ID")]
 Ids = Annotated[
     list[str] | None,
-    typer.Argument(help="Ids of operations, instead of filters.", metavar="[ID...]"),
+    typer.Argument(help="Ids of runs, instead of filters.", metavar="[ID...]"),
 ]
-# The filters that choose the same operations for a list and for a change.
+# The filters that choose the same runs for a list and for a change.
 OfAction = Annotated[str | None, typer.Option("--action", help="Only this action (name or uid).")]
 InState = Annotated[list[OperationState] | None, typer.Option(help="Only in this state.")]
 Since = Annotated[
@@ -45,7 +45,7 @@ OfTask = Annotated[str | None, typer.Option("--task", help="Only of this Celery 
 
 
 @commands.command("list")
-def list_operations(  # noqa: PLR0917 - typer passes them by name
+def list_runs(  # noqa: PLR0917 - typer passes them by name
     context: typer.Context,
     action: OfAction = None,
     state: InState = None,
@@ -57,7 +57,7 @@ def list_operations(  # noqa: PLR0917 - typer passes them by name
     task: OfTask = None,
     again: Watch = False,
 ) -> None:
-    """List the operations of one small app or all, the newest first."""
+    """List the runs of one small app or all, the newest first."""
     opened = existing(context)
 
     def listed() -> operations.Operations:
@@ -69,36 +69,30 @@ def list_operations(  # noqa: PLR0917 - typer passes them by name
 
 
 @commands.command("show")
-def show_operation(context: typer.Context, operation_id: Id) -> None:
-    """Show an operation: its state, its attempts and the state of each step."""
-    show(context, existing(context).ask(operations.show, operation_id))
-
-
-@commands.command("state")
-def state(context: typer.Context, operation_id: Id) -> None:
-    """Show the state of an operation, or `unknown`. Never asks the broker."""
-    show(context, existing(context).ask(operations.state, operation_id))
+def show_run(context: typer.Context, id: Id) -> None:
+    """Show a run: its state, its attempts and the state of each step."""
+    show(context, existing(context).ask(operations.show, id))
 
 
 @commands.command("logs")
 def logs(
     context: typer.Context,
-    operation_id: Id,
+    id: Id,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Show new lines as they come, until it ends.")
     ] = False,
 ) -> None:
-    """Show the last 200 log lines of an operation's steps."""
+    """Show the last 200 log lines of a run's steps."""
     if follow:
-        follow_log(context, existing(context), operation_id)
+        follow_log(context, existing(context), id)
     else:
-        show(context, existing(context).ask(operations.log, operation_id))
+        show(context, existing(context).ask(operations.log, id))
 
 
 @commands.command("watch")
-def watch_operation(context: typer.Context, operation_id: Id) -> None:
-    """Follow an operation until it ends, with a line for each change."""
-    watch(context, existing(context), operation_id)
+def watch_run(context: typer.Context, id: Id) -> None:
+    """Follow a run until it ends, with a line for each change."""
+    watch(context, existing(context), id)
 
 
 def _changing(verb: str, text: str) -> None:
@@ -107,7 +101,7 @@ def _changing(verb: str, text: str) -> None:
     @commands.command(verb, help=text)
     def change(  # noqa: PLR0917 - typer passes them by name
         context: typer.Context,
-        operation_ids: Ids = None,
+        ids: Ids = None,
         action: OfAction = None,
         state: InState = None,
         all_apps: AllApps = False,
@@ -121,14 +115,14 @@ def _changing(verb: str, text: str) -> None:
     ) -> None:
         wanted = _filter(action, state, since, until, reason, task)
         how = _How(timeout if wait else None, all_apps=all_apps, dry_run=dry_run)
-        _change(context, verb, operation_ids or (), wanted, how)
+        _change(context, verb, ids or (), wanted, how)
 
 
 _changing(
     "retry",
-    "Run missed, failed, partial or cancelled operations under their action's current revision.",
+    "Run missed, failed, partial or cancelled ones again, under their action's current revision.",
 )
-_changing("cancel", "Cancel operations at once if they have not started; ask running ones to end.")
+_changing("cancel", "Cancel runs at once if they have not started; ask running ones to end.")
 
 
 def _filter(
@@ -159,7 +153,7 @@ class _How:
 def _change(
     context: typer.Context, verb: str, ids: Sequence[str], wanted: "OperationFilter", how: _How
 ) -> None:
-    """Retry or cancel operations: each by a request of its own, or those of filters."""
+    """Retry or cancel runs: each by a request of its own, or those of filters."""
     from views import runs
     from views.runs import many as bulk
     from views.runs.many import Selection
@@ -185,9 +179,9 @@ def _change(
 
 
 def _many(door: Door, verb: "Callable[..., Bulk]", chosen: "Selection", how: _How) -> "Bulk":
-    """Change the operations that filters admit, or plan it."""
+    """Change the runs that filters admit, or plan it."""
     from views.waiting import all_of
 
     if how.timeout_s is not None:
-        raise Refused("--wait is for ids; follow the others with `minutebook operation list`")
+        raise Refused("--wait is for ids; follow the others with `minutebook run list`")
     return all_of(door, verb, chosen, dry_run=how.dry_run, all_apps=how.all_apps)

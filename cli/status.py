@@ -25,7 +25,7 @@ def status(
         ),
     ] = None,
 ) -> None:
-    """Show the daemon's last tick, workers, operations of the last day, and quarantined actions."""
+    """Show the daemon's last tick, workers, runs of the last day, and quarantined actions."""
     if check is not None:
         raise typer.Exit(int(not states.is_alive(existing_here(context), check)))
     show(context, existing(context).ask(states.status))

@@ -11,7 +11,6 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from runtime.gone import COMMANDS as GONE
 from runtime.plug_ins import loaded, plug_ins
 
 # Global options may stand before or after the command.
@@ -25,7 +24,7 @@ Places = Mapping[str, tuple[str, str]]
 
 OWN_COMMANDS: Places = {
     "action": ("cli.actions:commands", "Scheduled actions: what to do, when, for whom."),
-    "operation": ("cli.operations:commands", "Operations: the runs of actions."),
+    "run": ("cli.runs:commands", "Runs of actions: list, show, retry, cancel."),
     "app": ("cli.apps:commands", "Small apps: tenants with data, users and actions."),
     "user": ("cli.users:commands", "Users of a small app."),
     "event": ("cli.events:commands", "Events: what happened to users."),
@@ -38,10 +37,10 @@ OWN_COMMANDS: Places = {
     "up": ("cli.processes:up", "Run broker, daemon, workers and the API here."),
     "down": ("cli.processes:down", "Stop what `up` started, from another terminal."),
     "daemon": ("cli.processes:daemon", "Run the daemon, which sends what is due."),
-    "worker": ("cli.processes:worker", "Run a Celery worker that executes operations."),
+    "worker": ("cli.processes:worker", "Run a Celery worker that runs what is sent."),
     "web": ("cli.processes:web", "Serve the HTTP API and the dashboard."),
     "migrate": ("cli.processes:migrate", "Upgrade the database to this release."),
-    "status": ("cli.status:status", "Show the daemon, workers, and operations of the last day."),
+    "status": ("cli.status:status", "Show the daemon, workers, and runs of the last day."),
     "pause": (
         "cli.status:pause",
         "Pause everything, a queue or a small app.",
@@ -60,15 +59,6 @@ COMMANDS: Places = {
 }
 
 
-class Group(TyperGroup):
-    """A group that gives advice for a command that is gone."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return a command and its arguments; fail with advice for one that is gone."""
-        _refuse_gone(ctx, f"{ctx.info_name} {args[0]}")
-        return super().resolve_command(ctx, args)
-
-
 class Tree(TyperGroup):
     """The group of all commands, each loaded on demand."""
 
@@ -76,20 +66,10 @@ class Tree(TyperGroup):
         super().__init__(**options)
         self.commands = _Loading()
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return a command and its arguments; fail with advice for one that is gone."""
-        _refuse_gone(ctx, args[0])
-        return super().resolve_command(ctx, args)
-
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - Typer's signature
         """Write the list of commands for `--help`, without loading any."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
-
-
-def _refuse_gone(ctx: Any, name: str) -> None:
-    if name in GONE:
-        ctx.fail(f"No such command '{name}'; {GONE[name]}.")
 
 
 class _Loading(MutableMapping[str, Any]):
@@ -124,7 +104,7 @@ class _Loading(MutableMapping[str, Any]):
 
 def group(text: str) -> typer.Typer:
     """Return a group of commands; without a command it shows its help."""
-    made = typer.Typer(cls=Group, no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+    made = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
     # Without a callback Typer takes a single command for the whole group.
     made.callback(help=text)(lambda: None)
     return made

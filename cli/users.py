@@ -106,7 +106,7 @@ def update(
 
 @commands.command("delete")
 def delete(context: typer.Context, id: Id) -> None:
-    """Delete a user. Operations about the user stay."""
+    """Delete a user. Runs about the user stay."""
     show(context, existing(context).ask(users.delete, id))
 
 

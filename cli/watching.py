@@ -1,4 +1,4 @@
-"""Show lists of one small app or of all; follow an operation; show something again and again."""
+"""Show lists of one small app or of all; follow a run; show something again and again."""
 
 import sys
 from collections.abc import Callable
@@ -40,7 +40,7 @@ def show_list(
 
 
 def watch(context: typer.Context, door: Door, id: str) -> None:
-    """Print a line at each change of an operation until it ends; exit with 1 if it went wrong."""
+    """Print a line at each change of a run until it ends; exit with 1 if it went wrong."""
     from cli.texts.operations import in_one_line
     from views.view import json_line
     from views.waiting import changes
@@ -55,7 +55,7 @@ def watch(context: typer.Context, door: Door, id: str) -> None:
 
 
 def follow_log(context: typer.Context, door: Door, id: str) -> None:
-    """Print the log lines of an operation as they come, until it ends."""
+    """Print the log lines of a run as they come, until it ends."""
     from views.operations import Log
     from views.waiting import new_lines
 

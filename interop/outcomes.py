@@ -80,7 +80,7 @@ def _within(entry: Entry, kept_for: timedelta) -> Entry:
         return entry
     most = format_span(kept_for)
     remark = (
-        f"a missed run is caught up for {most}, as long as operations are kept"
+        f"a missed run is caught up for {most}, as long as runs are kept"
         " (SCHED_RETENTION_OPERATIONS_DAYS)"
     )
     policy = {**entry.policy, "look_back": most}

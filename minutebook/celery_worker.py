@@ -156,7 +156,7 @@ def _run_claimed(task: Any, operation: FollowedOperation, call: Callable[[], Any
             operation.end("cancelled")
         else:
             operation.forget()
-        raise Ignore(f"operation {operation.operation_id}: {interrupted}") from None
+        raise Ignore(f"run {operation.operation_id}: {interrupted}") from None
     except BaseException as error:
         outcome, details = _outcome_of(task, operation, operation.sent_again or error)
         operation.end(outcome, **details)
@@ -250,7 +250,7 @@ def _claim(task: Any, message: dict[str, Any], follower: Follower) -> FollowedOp
 
 def _ignore(id: str, refused: NotDone) -> None:
     """Raise Ignore for an operation that does not start here."""
-    text = f"operation {id} is not run here: {refused}"
+    text = f"run {id} does not start here: {refused}"
     logger.log(logging.INFO if refused.kind == "not-taken" else logging.ERROR, text)
     raise Ignore(text) from None
 
@@ -274,7 +274,7 @@ def _put_back(task: Any, message: dict[str, Any], follower: Follower, cause: str
     """
     request, times = task.request, int(message.get("put_back", 0))
     countdown = min(LONGEST_PUT_BACK_S, 2**times)
-    reason = f"operation {request.id} cannot be taken now: {cause}"
+    reason = f"run {request.id} cannot be taken now: {cause}"
     now = monotonic()
     if follower.said_at is None or now - follower.said_at >= SAID_EACH_S:
         follower.said_at = now

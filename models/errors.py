@@ -108,7 +108,7 @@ class DatabaseWentBack(LeaseLost):
     """The row of a claimed attempt lacks its claim: the database lost commits."""
 
     def __init__(self, operation_id: UUID, attempt: int, how: str) -> None:
-        super().__init__(f"the database went back: operation {operation_id} {how}")
+        super().__init__(f"the database went back: run {operation_id} {how}")
         self.operation_id, self.attempt, self.how = operation_id, attempt, how
 
 

@@ -107,7 +107,7 @@ def _unstorable_scalar(value: object) -> str | None:
 def _decoded(text: str | bytes, longest: int | None) -> str:
     size = len(text) if isinstance(text, bytes) else len(text.encode("utf-8", "surrogatepass"))
     if longest is not None and size > longest:
-        raise _refused(ROOT, None, f"is {size} bytes long; write at most {longest}")
+        raise _refused(ROOT, None, f"is {size} bytes long; split it: {longest} at most")
     try:
         written = text.decode() if isinstance(text, bytes) else text
     except UnicodeDecodeError as error:

@@ -15,7 +15,6 @@ from pydantic_core import ErrorDetails, InitErrorDetails
 
 from models.errors import MOST_PROBLEMS, Problem
 from models.parsing import place_of
-from runtime.gone import KEYS
 
 Key = TypeVar("Key", int, str)
 Read = TypeVar("Read")
@@ -97,8 +96,6 @@ def listed(names: Iterable[str]) -> str:
 
 def unknown_name(what: str, name: object, known: Iterable[str], hint: str = "") -> str:
     """Return the remedy for an unknown name: the nearest known one, else all of them and `hint`."""
-    if what == "key" and str(name) in KEYS:
-        return f"is not a known key; {KEYS[str(name)]}"
     names = list(known)
     far = f"; known here: {listed(names)}{hint}" if names else "; remove it"
     return f"is not a known {what}{meant(name, names, far)}"

@@ -67,9 +67,7 @@ def up(installation: Installation, *, load_demo: bool, run_now: bool) -> None:
         while not stop.wait(WATCH_S):
             for child in (*broker, *children):
                 child.keep_alive()
-        logger.info(
-            "stopping", "stopping; running operations are put back and continue at the next start"
-        )
+        logger.info("stopping", "stopping; what runs is put back and continues at the next start")
 
 
 def _load_demo(installation: Installation) -> None:

@@ -26,7 +26,6 @@ from pydantic import (
 )
 
 from runtime.folders import fault_of
-from runtime.gone import SETTINGS
 from runtime.logs.events import EventLog
 from runtime.plug_ins import added
 from runtime.references import resolved_setting
@@ -315,9 +314,9 @@ def unknown_variables(environ: Mapping[str, str]) -> list[str]:
     for variable in sorted(environ):
         is_known = variable in (*known, *NO_SETTINGS) or named_path(variable) is not None
         if variable.startswith(PREFIX) and not is_known:
-            nearest = [f"did you mean {one}?" for one in difflib.get_close_matches(variable, known)]
-            hint = SETTINGS.get(variable) or next(iter(nearest), None)
-            warnings.append(f"{variable} is not a setting" + (f"; {hint}" if hint else ""))
+            nearest = difflib.get_close_matches(variable, known, 1)
+            hint = "".join(f"; did you mean {one}?" for one in nearest)
+            warnings.append(f"{variable} is not a setting{hint}")
     return warnings
 
 

@@ -6,9 +6,8 @@ from pathlib import Path
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from runtime.gone import SETTINGS
 from runtime.sections import Section
-from runtime.sections.variables import named_settings, variable_of
+from runtime.sections.variables import named_settings
 
 # Errors hide the values of settings whose names end in one of these.
 SECRETS = ("url", "secret", "webhook")
@@ -65,8 +64,5 @@ def explained(error: ValidationError, names: Mapping[tuple[str, ...], str], file
             or isinstance(fault["input"], dict | Section)
             else f" {fault['input']!r}"
         )
-        is_unknown = fault["type"] == "extra_forbidden"
-        gone = SETTINGS.get(variable_of(path)) if is_unknown else None
-        remedy = f"is not a setting; {gone}" if gone else remedy_of(fault)
-        lines.append(f"{where or f'{file}: ' + '.'.join(path)}{shown}: {remedy}")
+        lines.append(f"{where or f'{file}: ' + '.'.join(path)}{shown}: {remedy_of(fault)}")
     return "\n".join(lines)

@@ -68,7 +68,7 @@ class StartedBackfill(Backfill):
         if not self.is_awaited or self.is_over:
             return ()
         left = sum(count for state, count in self.operations.items() if state not in ENDED)
-        state = f"backfill {self.id} is {self.state}, not ended: {counted(left, 'operation')}"
+        state = f"backfill {self.id} is {self.state}, not ended: {counted(left, 'run')}"
         look = f"to look again: minutebook action show {self.uid}"
         return (f"stopped waiting: {state}; {look}",)
 

@@ -201,9 +201,9 @@ def operation_of(connection: sa.Connection, text: str, scope: Scope) -> UUID:
         return operation_id(text)
     found = operations.beginning_with(connection, digits, scope)
     if not found:
-        raise NotFound(f"no operation's id begins with {text}; see `minutebook operation list`")
+        raise NotFound(f"no run's id begins with {text}; see `minutebook run list`")
     if len(found) > 1:
-        raise Refused(f"several operations' ids begin with {text}; write more of it")
+        raise Refused(f"several runs' ids begin with {text}; write more of it")
     return found[0]
 
 
@@ -213,10 +213,8 @@ def operation_id(text: str) -> UUID:
         return UUID(text)
     except ValueError:
         raise NotFound(
-            f"{text!r} is not an operation's id",
-            Hint(
-                "write one as `minutebook operation list` shows", "choose one from the list of runs"
-            ),
+            f"{text!r} is not a run's id",
+            Hint("write one as `minutebook run list` shows", "choose one from the list of runs"),
         ) from None
 
 

@@ -257,7 +257,7 @@ def _left_out(action: ScheduledActionModel) -> Iterator[str]:
 def _without_effect(action: ScheduledActionModel) -> Iterator[str]:
     if action.when.is_event:
         for key in sorted(FOR_CLOCKS & action.policy.model_fields_set):
-            yield f"policy.{key}: has no effect on event actions; each event is its own operation"
+            yield f"policy.{key}: has no effect on event actions; each event is a run of its own"
         return
     if action.policy.max_waiting > 1 and action.policy.overlap != "queue":
         yield 'policy.max_waiting: has an effect only with "overlap": "queue"'

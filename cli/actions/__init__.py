@@ -191,7 +191,7 @@ def list_actions(
 
 @commands.command("show")
 def show_action(context: typer.Context, action: Name) -> None:
-    """Show an action: its document, its status, and its last operations."""
+    """Show an action: its document, its status, and its last runs."""
     from views import upcoming
 
     show(context, existing(context).ask(upcoming.show, action))
@@ -288,7 +288,7 @@ def _asked_to_notify(plan: "RunPlan") -> bool | None:
 
 @commands.command("pause")
 def pause(context: typer.Context, action: Optional = None, owner: Owner = None) -> None:
-    """Pause an action. Occurrences due so far are decided; unstarted operations are skipped."""
+    """Pause an action. Occurrences due so far are decided; unstarted runs are skipped."""
     from views.changes import switching
 
     opened = existing(context)
@@ -319,7 +319,7 @@ def delete(
     owner: Owner = None,
     yes: Yes = False,
 ) -> None:
-    """Delete an action: cancel unstarted operations, let a running one finish, keep history."""
+    """Delete an action: cancel unstarted runs, let a running one finish, keep history."""
     from views.changes import deleting
 
     opened = existing(context)

@@ -28,7 +28,7 @@ def _in_each(found: InEachApp) -> Iterator[Line]:
 def _app(app: App) -> Iterator[Line]:
     yield f"{app.name}, zone {app.zone}"
     counts = f"{app.actions.total}, {app.actions.active} active"
-    yield f"actions     {counts}, {counted(app.running, 'operation')} running"
+    yield f"actions     {counts}, {counted(app.running, 'run')} running"
     if app.next is not None:
         yield f"next        {both_clocks(app.next.at, app.zone)}  {app.next.action}"
     yield f"people      {counted(app.users, 'user')}, {counted(app.groups, 'group')}"
@@ -67,9 +67,7 @@ def _applied_all(made: AppliedApps, *, dry_run: bool = False) -> Iterator[str]:
 
 
 def _deleted(one: DeletedApp) -> Iterator[str]:
-    counts = (
-        f"{counted(one.actions, 'action')} deleted, {counted(one.cancelled, 'operation')} cancelled"
-    )
+    counts = f"{counted(one.actions, 'action')} deleted, {counted(one.cancelled, 'run')} cancelled"
     yield f"deleted small app {one.name}: {counts}"
 
 

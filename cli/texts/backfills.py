@@ -23,7 +23,7 @@ def _started(one: StartedBackfill) -> Iterator[str]:
     yield f"  {in_words(one)}"
     if one.is_awaited:
         counts = ", ".join(f"{count} {state}" for state, count in one.operations.items())
-        yield f"  operations: {counts or 'none'}"
+        yield f"  runs: {counts or 'none'}"
 
 
 def _plan(one: BackfillPlan) -> Iterator[str]:
@@ -34,7 +34,7 @@ def _plan(one: BackfillPlan) -> Iterator[str]:
 def _cancelled(one: CancelledBackfills) -> Iterator[str]:
     for id in one.backfills:
         yield f"cancelled backfill {id} of {one.name}"
-    yield f"  cancelled {counted(one.cancelled, 'operation')} that had not started"
+    yield f"  cancelled {counted(one.cancelled, 'run')} that had not started"
 
 
 FORMS = {StartedBackfill: _started, BackfillPlan: _plan, CancelledBackfills: _cancelled}

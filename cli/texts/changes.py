@@ -82,7 +82,7 @@ def _checked(made: Checked) -> Iterator[str]:
 def _change(one: Change) -> Iterator[str]:
     """Yield what a change of one action did, by what is special in it."""
     if one.change == "deleted":
-        yield f"deleted {one.name} ({one.uid}), {counted(one.cancelled, 'operation')} cancelled"
+        yield f"deleted {one.name} ({one.uid}), {counted(one.cancelled, 'run')} cancelled"
     elif one.old_name is not None:
         yield f"renamed {one.old_name} to {_named(one)}"
     elif one.change == "unchanged":
@@ -95,7 +95,7 @@ def _change(one: Change) -> Iterator[str]:
 def _of_owner(made: Changes, owner: str, word: str) -> Iterator[str]:
     done = sorted((one for one in made.root if one.change != "unchanged"), key=lambda one: one.name)
     cancelled = sum(one.cancelled for one in done)
-    also = f", {counted(cancelled, 'operation')} cancelled" if cancelled else ""
+    also = f", {counted(cancelled, 'run')} cancelled" if cancelled else ""
     yield f"{word} {len(done)} of {counted(len(made.root), 'action')} of {owner}{also}"
     yield from (f"  {one.name}" for one in done[:MOST_NAMED])
     if len(done) > MOST_NAMED:

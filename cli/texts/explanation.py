@@ -15,7 +15,7 @@ def _explanation(found: Explanation) -> Iterator[str]:
     for one in found.operations:
         subject = f" for {one.subject}" if one.subject else ""
         yield f"  {one.triggerer}{subject}: {one.text}"
-        yield f"  operation {one.id}"
+        yield f"  run {one.id}"
 
 
 FORMS = {Explanation: _explanation}

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from cli.render import listing, sentence
-from views.operations import Attempt, Log, Operation, Operations, OperationStateView
+from cli.render import listing
+from views.operations import Attempt, Log, Operation, Operations
 from views.words import both_clocks, brief, instant
 
 COLUMNS = {
@@ -94,6 +94,5 @@ def _log(log: Log) -> Iterator[str]:
 FORMS = {
     Operations: listing(COLUMNS),
     Operation: _operation,
-    OperationStateView: sentence("{state}"),
     Log: _log,
 }

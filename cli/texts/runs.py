@@ -25,7 +25,7 @@ Many = Callable[..., Iterator[str]]
 
 def _ran(one: Ran) -> Iterator[str]:
     error = f": {one.error}" if one.error else ""
-    yield f"operation {one.id} {one.state}{error}"
+    yield f"run {one.id} {one.state}{error}"
 
 
 def _each(words: Callable[[Any], str]) -> Many:
@@ -76,7 +76,7 @@ MOST_ACTIONS = 20
 
 def _bulk(done: Bulk) -> Iterator[str]:
     did, would = WORDS[done.verb]
-    noun = "operation" if done.count == 1 else "operations"
+    noun = "run" if done.count == 1 else "runs"
     if done.dry_run:
         yield f"would {would} {done.count:,} {noun}; nothing was changed"
     else:

@@ -25,7 +25,7 @@ def _status(found: Status) -> Iterator[str]:
     counts = found.actions
     yield f"actions     {counts.total}, {counts.active} active, {counts.unhealthy} unhealthy"
     states = ", ".join(f"{count} {state}" for state, count in found.operations.items())
-    yield f"last 24 h   {states or 'no operations'}"
+    yield f"last 24 h   {states or 'no runs'}"
     if found.disk is not None:
         yield from _disk(found.disk)
     for one in found.verdict.findings:
@@ -89,7 +89,7 @@ PAUSES = {"words": "PAUSED", "since": "SINCE", "until": "UNTIL", "by": "BY", "re
 
 
 def _change(one: PauseChange) -> Iterator[str]:
-    waiting = counted(one.waiting, "operation")
+    waiting = counted(one.waiting, "run")
     if one.is_paused:
         end = "until it is resumed" if one.until is None else f"until {instant(one.until)}"
         yield f"{one.words} is paused {end}: what is due is recorded, and sent then"

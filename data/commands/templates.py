@@ -81,5 +81,5 @@ def send_test(
     to: Annotated[str, typer.Option(help="The recipient's address.")],
     user: User = None,
 ) -> None:
-    """Send a template to one address as a test mail, without an operation."""
+    """Send a template to one address as a test mail, without a run."""
     show(context, existing(context).ask(templates.send_test, name, to, user))

@@ -105,7 +105,7 @@ class Summary:
             for what in ("failed", "partial", "missed")
             if (number := sum(getattr(one, what) for one in self.failures))
         )
-        return f"{counted(total, 'operation')} went wrong ({counts})"
+        return f"{counted(total, 'run')} went wrong ({counts})"
 
 
 def summarise(

@@ -17,7 +17,7 @@ REMEDIES: Mapping[str, str] = {
     FindingKind.FAILED: "see the error of its last run, then retry it",
     FindingKind.FAILING: "see the error of its last run, then retry it",
     FindingKind.MISSED: "run it now, or backfill what was missed",
-    FindingKind.OVERDUE: "see what its operation waits for",
+    FindingKind.OVERDUE: "see what its run waits for",
     FindingKind.NEVER_RAN: "see why: `minutebook action explain`",
 }
 

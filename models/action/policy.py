@@ -117,6 +117,6 @@ def kept_too_short(look_back: timedelta, kept_for: timedelta) -> str:
     """
     days = -(-look_back // timedelta(days=1))
     return (
-        f'is longer than operations are kept; write "{format_span(kept_for)}" or less, or set'
+        f'is longer than runs are kept; write "{format_span(kept_for)}" or less, or set'
         f" SCHED_RETENTION_OPERATIONS_DAYS to {days} or more"
     )

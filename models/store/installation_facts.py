@@ -65,7 +65,7 @@ def known(connection: sa.Connection) -> Known:
 def _went_back(stored: str | None) -> tuple[datetime, str] | None:
     known = document_in(stored or "{}")
     at = instant_in(known.get("at"))
-    return None if at is None else (at, f"operation {known.get('operation')} {known.get('how')}")
+    return None if at is None else (at, f"run {known.get('operation')} {known.get('how')}")
 
 
 @dataclass(frozen=True, slots=True)

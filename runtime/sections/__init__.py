@@ -91,7 +91,7 @@ class AlertSettings(Section):
     quiet_hours: str | None = Field(None, description="hours without alerts, such as 22:00-07:00")
     timezone: str = Field("UTC", description="zone of the quiet hours")
     overdue_minutes: int = Field(
-        15, ge=1, le=10_080, description="minutes after which an unstarted operation is overdue"
+        15, ge=1, le=10_080, description="minutes after which an unstarted run is overdue"
     )
     broken_after_s: int = Field(
         180, ge=1, le=86_400, description="seconds after which a fault of the installation is told"

@@ -44,7 +44,7 @@ class WorkerSettings(Section):
 
     heartbeat_s: float = Field(10, gt=0, le=300, description="seconds between heartbeats")
     lease_s: float = Field(
-        45, gt=0, le=3600, description="seconds after which a silent operation is lost"
+        45, gt=0, le=3600, description="seconds after which a silent run is lost"
     )
     stop_grace_s: float = Field(
         5, ge=0, le=600, description="seconds a stopping worker lets steps end"
@@ -109,7 +109,7 @@ class WorkerSettings(Section):
 class RetentionSettings(Section):
     """How long history is kept."""
 
-    operations_days: int = Field(90, ge=1, description="finished operations, attempts, log lines")
+    operations_days: int = Field(90, ge=1, description="finished runs, attempts, log lines")
 
     @property
     def kept_for(self) -> timedelta:

@@ -32,14 +32,14 @@ def _nothing_due(plan: Plan) -> str:
     rule = plan.on_event
     if rule is not None and rule.watched is not None:
         ended = " or ".join(rule.ends)
-        return f'no operation of "{rule.watched}" ended as {ended} that makes it due then'
+        return f'no run of "{rule.watched}" ended as {ended} that makes it due then'
     event = "" if rule is None else rule.event
     return f"no user was due then: {event} makes it due, for each user at a different instant"
 
 
 def _name(one: Occurrence) -> str:
     event = one.event
-    return one.subject or f"the end of operation {event and event.event_id}"
+    return one.subject or f"the end of run {event and event.event_id}"
 
 
 def _due_then(asked: Question, plan: Plan) -> list[Occurrence]:

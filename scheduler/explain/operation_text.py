@@ -55,7 +55,7 @@ def runs(row: Row, now: datetime, lease: timedelta) -> str:
 def waits(row: Row, status: Status, now: datetime, error: str | None) -> str:
     """Return what an unstarted operation waits for; `error` is its last attempt's."""
     if row["waiting_for"] is not None:
-        return f"waits for operation {row['waiting_for']} of the same action to end"
+        return f"waits for run {row['waiting_for']} of the same action to end"
     if error is not None:
         is_later = row["state"] == OperationState.PENDING and (row["not_before"] or now) > now
         from_at = f" from {_at(row['not_before'])} on" if is_later else ""

@@ -102,7 +102,7 @@ def cancel(engine: sa.Engine, uid: UUID, actor: str) -> tuple[list[UUID], int]:
         row = cursors.lock(connection, uid)
         stopped += backfills.cancel_recorded(connection, uid, reason)
         if not stopped:
-            raise Refused(f"{row.name!r} has no backfill with operations that have not started")
+            raise Refused(f"{row.name!r} has no backfill with runs that have not started")
         count = sum(refusals.cancel_backfill(connection, uid, id, CALLED_OFF) for id in stopped)
         _audit(connection, row, actor, "cancel", {"backfills": [str(id) for id in stopped]})
         return stopped, count

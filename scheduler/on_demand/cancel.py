@@ -53,12 +53,12 @@ def cancel_within(
     else:
         now = operations.get(connection, id, scope)
         if now["state"] in ENDED:
-            raise Refused(f"operation {id} has ended: it is {now['state']}")
+            raise Refused(f"run {id} has ended: it is {now['state']}")
         if now["send_started_at"] is not None and now["state"] == OperationState.PENDING:
-            raise Refused(f"operation {id} is being sent; try again in a minute")
+            raise Refused(f"run {id} is being sent; try again in a minute")
         if now["cancel_requested_at"] is not None:
-            raise Refused(f"operation {id} was already asked to end: {now['reason']}")
-        raise Refused(f"operation {id} changed its state meanwhile; try again")
+            raise Refused(f"run {id} was already asked to end: {now['reason']}")
+        raise Refused(f"run {id} changed its state meanwhile; try again")
     audit.write(
         connection,
         small_app_id=row["small_app_id"],

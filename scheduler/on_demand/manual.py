@@ -124,7 +124,7 @@ def _runnable_plan(connection: sa.Connection, row: sa.Row[Any]) -> Plan:
     active = operations.active_operations(connection, row.action_uid)
     if active and plan.policy.overlap != "allow":
         one = active[0]
-        raise Refused(f"{row.name!r} is already active: operation {one['id']} is {one['state']}")
+        raise Refused(f"{row.name!r} is already active: run {one['id']} is {one['state']}")
     return plan
 
 

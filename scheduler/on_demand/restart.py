@@ -70,7 +70,7 @@ def retry_within(
         becomes["overlap_key"] = row["overlap_key"]
     messages = put_back.requeue(connection, [row], RETRIABLE, becomes)
     if not messages:
-        raise Refused(f"operation {row['id']} changed meanwhile; try again")
+        raise Refused(f"run {row['id']} changed meanwhile; try again")
     audit.write(
         connection,
         small_app_id=row["small_app_id"],
@@ -122,7 +122,7 @@ def is_begun(steps: list[dict[str, Any]]) -> bool:
 
 
 def _why_not(row: Mapping[str, Any]) -> Refused:
-    status = f"operation {row['id']} is {row['state']}"
+    status = f"run {row['id']} is {row['state']}"
     if row["state"] in UNSTARTED or row["state"] == OperationState.RUNNING:
         return Refused(f"{status}; it has not ended")
     return Refused(

@@ -40,19 +40,19 @@ def _lists(told: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
     if most := told.get("most_missed"):
         yield "Most missed:", [f"{one['missed']:>7,}  {one['name']}" for one in most]
     if "action" not in told:
-        missed = ["operation list --all-apps --state missed"] if most else []
+        missed = ["run list --all-apps --state missed"] if most else []
         yield "To see more:", [f"minutebook {one}" for one in ("status", *missed)]
         return
     action = shlex.quote(told["action"])
     command = f"minutebook --app {shlex.quote(told['small_app'])}"
     if told.get("missed") and told.get("event"):
-        listing = f"{command} operation list --action {action} --state missed"
-        yield "To run what was missed:", [listing, f"{command} operation retry ID..."]
+        listing = f"{command} run list --action {action} --state missed"
+        yield "To run what was missed:", [listing, f"{command} run retry ID..."]
     elif told.get("missed"):
         span = f"--from {told['first_at']} --to {told['last_at']}"
         yield "To run what was missed:", [f"{command} backfill {action} {span}"]
     id = told.get("operation_id")
-    shown = [f"{command} operation show {id}"] if id else []
+    shown = [f"{command} run show {id}"] if id else []
     yield "To see more:", [*shown, f"{command} action show {action}"]
 
 

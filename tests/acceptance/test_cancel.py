@@ -1,4 +1,4 @@
-"""`operation cancel` of what a real worker runs."""
+"""`run cancel` of what a real worker runs."""
 
 from tests.acceptance.installation import Installation
 
@@ -17,7 +17,7 @@ def test_a_step_that_ignores_everything_is_ended_and_blocks_nobody(
     after = installation.operation(action)
     installation.send()
 
-    installation.cli("operation", "cancel", str(id), "--wait", "--timeout", "30")
+    installation.cli("run", "cancel", str(id), "--wait", "--timeout", "30")
     # The process that was ended could not send what waited for it: the next tick does.
     installation.tick()
     installation.step_starts(after)

@@ -75,7 +75,7 @@ def test_its_step_is_found_and_run_beside_a_module_that_is_broken(
     listed = minutebook.cli("step", "list")
     worker.said("broken_steps_here cannot be imported")
 
-    shown = minutebook.cli("operation", "show", asked["id"])
+    shown = minutebook.cli("run", "show", asked["id"])
     assert (shown["state"], shown["steps"][0]["message"]) == ("success", "2 files")
     [own] = [one for one in listed["steps"] if one["name"] == "count_files"]
     assert own["from"] == "entry point 'shop' of shop-steps 1.0.0"

@@ -16,11 +16,10 @@ def test_a_running_step_shows_its_progress_and_state_with_the_broker_stopped(
     installation.awaits(id, lambda row: row["processed"] == 4)
     installation.broker.stop(signal.SIGKILL)
 
-    state = installation.cli("operation", "state", str(id))
-    shown = installation.cli("operation", "show", str(id))
+    shown = installation.cli("run", "show", str(id))
 
-    assert state == {"id": str(id), "state": "running"}
+    assert shown["state"] == "running"
     assert (shown["progress"], shown["message"], shown["phase"]) == (0.4, "some of ten", "counting")
     gate.touch()
     installation.becomes(id, "success")
-    assert installation.cli("operation", "state", str(id))["state"] == "success"
+    assert installation.cli("run", "show", str(id))["state"] == "success"

@@ -30,9 +30,9 @@ def test_an_operation_is_followed_to_its_end_and_its_log_as_well(
 ) -> None:
     crew = OurSteps(installation)
     id = crew.due()
-    watch = watching(installation, "operation", "watch", str(id))
-    as_json = watching(installation, "--json", "operation", "watch", str(id))
-    log = watching(installation, "operation", "logs", "-f", str(id))
+    watch = watching(installation, "run", "watch", str(id))
+    as_json = watching(installation, "--json", "run", "watch", str(id))
+    log = watching(installation, "run", "logs", "-f", str(id))
     watch.said("pending")
     crew.send()
     crew.worker()
@@ -50,10 +50,10 @@ def test_an_operation_is_followed_to_its_end_and_its_log_as_well(
 
 def test_what_goes_wrong_ends_the_watch_with_its_reason(installation: Installation) -> None:
     id = installation.operation(installation.action(policy={"time_limit": "PT1M"}))
-    watch = watching(installation, "operation", "watch", str(id))
+    watch = watching(installation, "run", "watch", str(id))
     watch.said("pending")
 
-    installation.cli("operation", "cancel", str(id))
+    installation.cli("run", "cancel", str(id))
 
     assert watch.ended() == 1
     assert watch.text().splitlines()[-1].startswith("cancelled: cancelled by ")

@@ -102,7 +102,7 @@ def test_a_running_operation_that_is_cancelled_stops(crew: Crew) -> None:
     crew.begins(id)
     processes = worker.children()
 
-    [cancelled] = crew.installation.cli("operation", "cancel", str(id), "--wait", "--timeout", "60")
+    [cancelled] = crew.installation.cli("run", "cancel", str(id), "--wait", "--timeout", "60")
 
     row = crew.installation.row(id)
     assert cancelled["state"] == row["state"] == "cancelled"

@@ -33,7 +33,7 @@ from tests.servers import free_port
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 60.0
 # What the page shows comes in a while: a worker is ready, a full minute is over.
-LIVE = ("minutebook status", "minutebook operation list", "minutebook operation show")
+LIVE = ("minutebook status", "minutebook run list", "minutebook run show")
 LIVE_S = 130.0
 BACKGROUND = ("make up", "minutebook up", "celery ")
 TO_FILE = re.compile(r"(?: > (?P<log>\S+) 2>&1)? &")

@@ -17,7 +17,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 WORDS = (
     "action", "alert", "attempt", "backfill", "catch-up", "domain", "downtime",
     "enabled", "event action", "executive summary", "failure", "lease", "look-back", "missed",
-    "notice", "occurrence", "operation", "overdue", "overlap", "overtaken", "problem",
+    "notice", "occurrence", "overdue", "overlap", "overtaken", "problem", "run",
     "production", "publish", "quarantined", "small app", "staging", "status", "step", "subject",
     "tick", "triggerer", "watermark", "when",
 )  # fmt: skip

@@ -121,7 +121,7 @@ def _check_broker(settings: Settings) -> Iterator[Checked]:
         yield warning("broker", text, "set maxmemory-policy noeviction; it then refuses new ones")
     for one in queued:
         if one.is_lost(found.depths.get(one.queue), read):
-            text = f"{counted(one.silent, 'operation')} of queue {one.queue} lost their messages"
+            text = f"{counted(one.silent, 'run')} of queue {one.queue} lost their messages"
             yield warning("broker", text, "the next tick sends them again")
     depths = ", ".join(f"{count} in {queue}" for queue, count in found.depths.items())
     if max(found.depths.values()) > MANY_MESSAGES:

@@ -128,12 +128,12 @@ def _wanted(id: str, attempt: int, worker: str, delivery: str) -> ClaimRequest:
     try:
         return ClaimRequest(UUID(id), attempt, worker, delivery)
     except ValueError:
-        raise NotFound(f"no operation has the id {id!r}") from None
+        raise NotFound(f"no run has the id {id!r}") from None
 
 
 def _unknown(id: UUID) -> NotFound:
     """Return the error of an operation that was pruned, or belongs to another installation."""
-    return NotFound(f"this server has no operation {id}; check MINUTEBOOK_URL")
+    return NotFound(f"this server has no run {id}; check MINUTEBOOK_URL")
 
 
 def _taken(

@@ -99,8 +99,8 @@ def _shown_as(verdict: Verdict, running: int) -> tuple[str, str]:
     """Return the tone of the verdict, and its advice; where all is well, what runs."""
     if verdict.state is not State.OK:
         return TONES[verdict.state], verdict.advice
-    runs = {0: "Nothing runs now.", 1: "1 operation runs now."}
-    shown = runs.get(running, f"{running} operations run now.")
+    runs = {0: "Nothing runs now.", 1: "1 run is going on."}
+    shown = runs.get(running, f"{running} runs are going on.")
     return ("busy" if running else "good"), shown
 
 

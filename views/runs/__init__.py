@@ -49,8 +49,8 @@ class Done(View):
     def complaints(self) -> tuple[str, ...]:
         if not self.is_late:
             return ()
-        look = f"to look again: minutebook operation show {self.id}"
-        return (f"stopped waiting: operation {self.id} is {self.state}; {look}",)
+        look = f"to look again: minutebook run show {self.id}"
+        return (f"stopped waiting: run {self.id} is {self.state}; {look}",)
 
     @property
     def exit_code(self) -> int:

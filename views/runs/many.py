@@ -190,7 +190,7 @@ def _with_states(verb: ManyVerb, selection: Selection) -> Selection:
     """Return a selection with the states that a verb takes; raises Refused for others, and none."""
     if not selection.model_dump(exclude={"ids", "cursor"}, exclude_defaults=True):
         raise Refused(
-            f"nothing chooses the operations to {verb}",
+            f"nothing chooses the runs to {verb}",
             Hint(
                 "write ids, or a filter such as --state or --since",
                 "select some of the list",

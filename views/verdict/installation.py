@@ -115,7 +115,7 @@ def _workers(facts: Facts) -> Iterator[Finding]:
         if queue in facts.readers.queues or not all(one.is_known for one in waiting):
             continue
         count = sum(one.count for one in waiting)
-        wait = "operation waits" if count == 1 else "operations wait"
+        wait = "run waits" if count == 1 else "runs wait"
         text = f"{count:,} {wait} in queue {shown_queue(queue)}, and no live worker reads it"
         since = min(one.since for one in waiting)
         yield _found(Kind.NO_WORKER, _BROKEN, text, how_to_read(queue), since)
@@ -174,12 +174,12 @@ def _behind(facts: Facts, late: timedelta) -> Iterator[Finding]:
     for queue, waiting in _by_queue(facts.waiting):
         since = min(one.since for one in waiting)
         if queue in facts.readers.queues and facts.known.now - since > late:
-            count = counted(sum(one.count for one in waiting), "operation")
+            count = counted(sum(one.count for one in waiting), "run")
             text = (
                 f"queue {shown_queue(queue)} is behind: {count} to start, "
                 f"the first for over {lasting(late)}"
             )
-            remedy = "start more workers, or find what holds them: `minutebook operation list`"
+            remedy = "start more workers, or find what holds them: `minutebook run list`"
             yield _found(Kind.QUEUE_BEHIND, _ATTENTION, text, remedy, since)
 
 

@@ -72,7 +72,7 @@ def run(context: WorkContext) -> StepResult:
     details["mail"] = mail.details
     message += f"; mail about it: {mail.message}"
     if mail.outcome is StepOutcome.PARTIAL:
-        message += "; `minutebook operation retry` sends it to those who did not get it"
+        message += "; `minutebook run retry` sends it to those who did not get it"
     return StepResult(message, mail.outcome, details)
 
 

@@ -27,7 +27,7 @@ Id = TypeVar("Id", bound=UUID | str)
 RESERVED_FOR = timedelta(seconds=30)
 # Statements that many requests run are made once per scope, and kept for this many scopes.
 SCOPES = 64
-SEE_OPERATIONS = Hint("see `minutebook operation list`", "look for it among the runs")
+SEE_OPERATIONS = Hint("see `minutebook run list`", "look for it among the runs")
 UNKNOWN = "unknown"
 # Why an unstarted operation was skipped: a newer one replaced it.
 OVERTAKEN = "overtaken"
@@ -92,7 +92,7 @@ def get(connection: sa.Connection, operation_id: UUID, scope: Scope) -> dict[str
     """Return an operation of the scope with its action's name; raises NotFound."""
     row = connection.execute(_one(scope), {"its_id": operation_id}).one_or_none()
     if row is None:
-        raise NotFound(f"no operation has the id {operation_id}", SEE_OPERATIONS)
+        raise NotFound(f"no run has the id {operation_id}", SEE_OPERATIONS)
     return dict(row._mapping)
 
 

@@ -113,7 +113,7 @@ class Causes:
     def _behind(self, row: Mapping[Any, Any], queue: str) -> str | None:
         """Return the run that it waited for: of its action, or of its queue."""
         if row["waiting_for"] is not None:
-            return f"operation {row['waiting_for']} was running"
+            return f"run {row['waiting_for']} was running"
         others = [one for one in self._running[queue] if one.action_uid != row["action_uid"]]
         if not others:
             return None

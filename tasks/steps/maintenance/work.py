@@ -63,7 +63,7 @@ def _refusal(context: WorkContext) -> str | None:
         return None
     name, longest = found
     remedy = kept_too_short(longest, kept_for)
-    return f"operations are not pruned: look_back {format_span(longest)} of {name!r} {remedy}"
+    return f"runs are not pruned: look_back {format_span(longest)} of {name!r} {remedy}"
 
 
 def _deleted_apps(context: WorkContext) -> Sequence[int]:

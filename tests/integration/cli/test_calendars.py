@@ -74,10 +74,3 @@ def test_an_export_says_that_no_other_scheduler_has_exceptions(call: Call, daily
     refused = call("export", "--format", "beat")
 
     assert "its rule has an `except`" in refused.out + refused.err
-
-
-def test_a_calendar_file_is_refused_with_what_to_write(call: Call) -> None:
-    refused = call("app", "calendar", "closed.ics")
-
-    assert refused.code == 2
-    assert "write the dates into the app's document, as `calendars`" in refused.err

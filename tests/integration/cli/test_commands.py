@@ -100,10 +100,10 @@ def test_a_manual_run_without_a_broker_is_recorded_and_stays_pending(
     assert result.err.startswith("warning: broker unavailable; the daemon sends it later")
     assert again.code == 2
     assert "is already active" in again.err
-    shown = call("operation", "list", "--json").json
+    shown = call("run", "list", "--json").json
     assert [one["state"] for one in shown] == ["pending"]
     assert shown[0]["triggerer"].startswith("Manual run by ")
-    assert call("operation", "state", shown[0]["id"]).out == "pending\n"
+    assert shown[0]["state"] == "pending"
 
 
 def test_operations_are_listed_since_an_instant_or_a_duration(call: Call, write: Write) -> None:
@@ -111,7 +111,7 @@ def test_operations_are_listed_since_an_instant_or_a_duration(call: Call, write:
     call("action", "run", "every minute")
 
     def since(text: str) -> Result:
-        return call("operation", "list", "--since", text, "--json")
+        return call("run", "list", "--since", text, "--json")
 
     assert len(since("PT1H").json) == len(since("2026-01-01T00:00:00Z").json) == 1
     assert since("2099-01-01T00:00").json == []
@@ -126,8 +126,8 @@ def test_waiting_in_vain_says_how_it_stands_and_how_to_look_again(call: Call, wr
 
     result = call("action", "run", "every minute", "--wait", "--timeout", "0", "--json")
 
-    shown = f"operation {result.json['id']} is {result.json['state']}"
-    look = f"minutebook operation show {result.json['id']}"
+    shown = f"run {result.json['id']} is {result.json['state']}"
+    look = f"minutebook run show {result.json['id']}"
     expected = f"error: stopped waiting: {shown}; to look again: {look}\n"
     assert (result.code, result.err.splitlines(keepends=True)[-1]) == (1, expected)
 
@@ -248,7 +248,7 @@ def test_both_commands_of_the_daemon_read_an_instant_alike(
 def test_looking_makes_nothing(call: Call, tmp_path: Path) -> None:
     home = tmp_path / "nowhere"
 
-    for command in (["status"], ["operation", "list"], ["action", "list"]):
+    for command in (["status"], ["run", "list"], ["action", "list"]):
         result = call("--home", str(home), *command)
         assert result.code == 2
         assert "there is no Minutebook in" in result.err
@@ -279,13 +279,13 @@ def test_a_misspelled_action_is_found_by_the_nearest_name(call: Call, write: Wri
 def test_an_empty_list_says_where_it_looked(call: Call, write: Write) -> None:
     call("app", "add", write({"name": "shop"}, "shop.json"))
 
-    listed = call("operation", "list")
-    of_one = call("--app", "shop", "operation", "list")
+    listed = call("run", "list")
+    of_one = call("--app", "shop", "run", "list")
 
     assert listed.err == "none in small app default; --all-apps shows those of all small apps\n"
     assert of_one.err == "none in small app shop\n"
     assert listed.code == 0
-    assert call("operation", "list", "--json").err == ""
+    assert call("run", "list", "--json").err == ""
     assert call("--app", "shop", "action", "list").err == ""
 
 
@@ -318,8 +318,8 @@ def test_the_operations_of_all_small_apps_name_their_app(call: Call, write: Writ
         call("--app", app, "action", "add", write(make_document(name=name)))
         call("--app", app, "action", "run", name)
 
-    one, all_ = call("operation", "list"), call("operation", "list", "-A")
-    listed = call("operation", "list", "--all-apps", "--json").json
+    one, all_ = call("run", "list"), call("run", "list", "-A")
+    listed = call("run", "list", "--all-apps", "--json").json
 
     assert one.out.startswith("ID ")
     assert all_.out.startswith("APP      ID ")
@@ -375,14 +375,12 @@ def test_a_health_check_tells_by_its_exit_code(call: Call, tmp_path: Path) -> No
         (["action", "show", "nobody"], "no action is named 'nobody'"),
         (["--app", "nowhere", "action", "list"], "nowhere"),
         (["action", "add", "missing.json"], "cannot be read"),
-        (["operation", "show", "x"], "is not an operation's id"),
-        (["operation", "show", "6f1d0c1e-0000-4000-8000-000000000001"], "no operation has the id"),
+        (["run", "show", "x"], "is not a run's id"),
+        (["run", "show", "6f1d0c1e-0000-4000-8000-000000000001"], "no run has the id"),
         (["action", "fly"], "No such command"),
-        (
-            ["search", "no such host"],
-            "No such command 'search'; filter `minutebook operation list`",
-        ),
-        (["operation", "compare", "x"], "No such command 'operation compare'; run"),
+        (["run", "list", "--state", "fail"], "'--state': 'fail' is not one of 'pending'"),
+        (["token", "create", "--role", "reader"], "'--role': 'reader' is not one of 'viewer'"),
+        (["status", "--check"], "'--check' requires a value; --help says which"),
         (["action", "next", "x", "--count", "0"], "--count"),
         (["app", "add", str(DEMO / "users.json")], "write one small app"),
     ],

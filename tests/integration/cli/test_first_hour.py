@@ -40,7 +40,7 @@ def test_commands_are_completed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("_MINUTEBOOK_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", "minutebook operation ca")
+    monkeypatch.setenv("COMP_WORDS", "minutebook run ca")
     monkeypatch.setenv("COMP_CWORD", "2")
 
     with pytest.raises(SystemExit):
@@ -55,13 +55,13 @@ def test_an_operation_is_found_by_the_beginning_of_its_id(call: Call, tmp_path: 
     engine.dispose()
 
     for short in (str(id)[:4], str(id)[:13], id.hex[:20].upper()):
-        assert call("operation", "show", short, "--json").json["id"] == str(id)
-    assert call("operation", "cancel", str(id)[:8]).code == 0
-    assert "no operation's id begins with" in call("operation", "show", "ffff").err
+        assert call("run", "show", short, "--json").json["id"] == str(id)
+    assert call("run", "cancel", str(id)[:8]).code == 0
+    assert "no run's id begins with" in call("run", "show", "ffff").err
 
 
 def test_too_short_a_beginning_is_no_id(call: Call) -> None:
-    assert "'abc' is not an operation's id" in call("operation", "show", "abc").err
+    assert "'abc' is not a run's id" in call("run", "show", "abc").err
 
 
 def optional(file: str) -> str:

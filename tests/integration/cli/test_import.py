@@ -304,14 +304,6 @@ def test_a_store_without_its_application_is_answered_with_the_command_to_run_the
     assert "s3cret" not in refused.err
 
 
-@pytest.mark.parametrize("command", ["django-celery-beat", "redbeat"])
-def test_the_readers_of_stores_are_answered_with_the_export(call: Call, command: str) -> None:
-    refused = call("import", command, "redis://host/0")
-
-    assert refused.code == 2
-    assert "python -m minutebook export -A APP" in refused.err
-
-
 def test_jobs_of_a_list_keep_their_grid(call: Call, write: Write) -> None:
     jobs = [{"url": f"https://example.com/{n}", "interval_s": 300} for n in "abc"]
     file = write([*jobs, {"url": "https://example.com/d", "interval_s": 0}], "jobs.json")

@@ -27,7 +27,7 @@ def test_a_pause_is_printed_listed_and_ended(
     assert f"{shown} is paused until 20" in moved.out
     assert shown in listed
     assert "a migration" in listed
-    assert resumed.out == f"{shown} is resumed; the next tick sends what waits: 0 operations\n"
+    assert resumed.out == f"{shown} is resumed; the next tick sends what waits: 0 runs\n"
     assert again.out == f"{shown} is not paused; nothing was changed\n"
     assert {one.code for one in (paused, moved, resumed, again)} == {0}
 

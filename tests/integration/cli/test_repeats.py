@@ -1,6 +1,6 @@
 """What is run by request, as a user calls it, with the exit codes.
 
-`operation retry|cancel`, `backfill` and `action run --all`.
+`run retry|cancel`, `backfill` and `action run --all`.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -49,7 +49,7 @@ def test_several_are_retried_in_one_call(call: Call, engine: sa.Engine, broker: 
     action = make_action(engine)
     ids = [make_failed(engine, action, NOON + n * HOUR) for n in range(2)]
 
-    result = call("operation", "retry", *map(str, ids), "--json")
+    result = call("run", "retry", *map(str, ids), "--json")
 
     assert (result.code, result.err) == (0, "")
     assert [(one["id"], one["attempt"], one["revision"]) for one in result.json] == [
@@ -62,18 +62,18 @@ def test_what_is_refused_is_told_and_the_rest_is_done(call: Call, engine: sa.Eng
     failed = make_failed(engine, make_action(engine))
     unknown = uuid4()
 
-    result = call("operation", "retry", str(failed), str(unknown), "no-id")
+    result = call("run", "retry", str(failed), str(unknown), "no-id")
 
     assert result.code == 1
     assert result.out == f"{failed}: attempt 2, revision 1\n"
-    assert result.err.splitlines()[0].startswith(f"error: no operation has the id {unknown}")
-    assert "'no-id' is not an operation's id" in result.err
+    assert result.err.splitlines()[0].startswith(f"error: no run has the id {unknown}")
+    assert "'no-id' is not a run's id" in result.err
 
 
 def test_when_all_are_refused_nothing_was_done(call: Call, engine: sa.Engine) -> None:
     waiting = make_operation(engine, make_action(engine), NOON)
 
-    result = call("operation", "retry", str(waiting), "--json")
+    result = call("run", "retry", str(waiting), "--json")
 
     assert result.code == 2
     assert "it has not ended" in result.json[0]["refused"]
@@ -84,7 +84,7 @@ def test_another_revision_is_told(call: Call, engine: sa.Engine, tmp_path: Path)
     call("action", "pause", "every minute")
     call("action", "resume", "every minute")
 
-    result = call("operation", "retry", str(failed))
+    result = call("run", "retry", str(failed))
 
     assert "revision 3 (it was recorded with revision 1)" in result.out
 
@@ -92,10 +92,10 @@ def test_another_revision_is_told(call: Call, engine: sa.Engine, tmp_path: Path)
 def test_a_wait_in_vain_is_exit_code_1(call: Call, engine: sa.Engine) -> None:
     failed = make_failed(engine, make_action(engine))
 
-    result = call("operation", "retry", str(failed), "--wait", "--timeout", "0")
+    result = call("run", "retry", str(failed), "--wait", "--timeout", "0")
 
     assert (result.code, result.out) == (1, f"{failed}: attempt 2, revision 1, queued\n")
-    assert f"operation {failed} is queued; to look again: minutebook operation show" in result.err
+    assert f"run {failed} is queued; to look again: minutebook run show" in result.err
 
 
 def test_a_refusal_beside_a_wait_in_vain_is_exit_code_1(call: Call, engine: sa.Engine) -> None:
@@ -103,7 +103,7 @@ def test_a_refusal_beside_a_wait_in_vain_is_exit_code_1(call: Call, engine: sa.E
     failed, pending = make_failed(engine, action), make_operation(engine, action, NOON + HOUR)
 
     both = (str(failed), str(pending))
-    result = call("operation", "retry", *both, "--wait", "--timeout", "0")
+    result = call("run", "retry", *both, "--wait", "--timeout", "0")
 
     assert (result.code, len(result.err.splitlines())) == (1, 2)
 
@@ -115,10 +115,10 @@ def test_a_cancelled_operation_that_goes_on_is_waited_for_in_vain(
     with engine.begin() as connection:
         claim(connection, running, 1, "tests", alerts=NO_ALERTS)
 
-    result = call("operation", "cancel", str(running), "--wait", "--timeout", "0")
+    result = call("run", "cancel", str(running), "--wait", "--timeout", "0")
 
     assert (result.code, result.out) == (1, f"{running}: asked to end, running\n")
-    assert f"operation {running} is running; " in result.err
+    assert f"run {running} is running; " in result.err
 
 
 def test_cancel_says_what_it_did(call: Call, engine: sa.Engine) -> None:
@@ -127,24 +127,24 @@ def test_cancel_says_what_it_did(call: Call, engine: sa.Engine) -> None:
     with engine.begin() as connection:
         claim(connection, running, 1, "tests", alerts=NO_ALERTS)
 
-    result = call("operation", "cancel", str(running), str(waiting))
-    again = call("operation", "cancel", str(waiting))
+    result = call("run", "cancel", str(running), str(waiting))
+    again = call("run", "cancel", str(waiting))
 
     assert (result.code, result.out) == (0, f"{running}: asked to end\n{waiting}: cancelled\n")
     assert (again.code, again.err) == (
         2,
-        f"error: operation {waiting} has ended: it is cancelled\n",
+        f"error: run {waiting} has ended: it is cancelled\n",
     )
 
 
 def test_each_attempt_is_shown_with_its_error(call: Call, engine: sa.Engine) -> None:
     failed = make_failed(engine, make_action(engine))
-    call("operation", "retry", str(failed))
+    call("run", "retry", str(failed))
     with engine.begin() as connection:
         claim(connection, failed, 2, "tests", alerts=NO_ALERTS)
 
-    shown = call("operation", "show", str(failed)).out
-    tries = call("operation", "show", str(failed), "--json").json["attempts"]
+    shown = call("run", "show", str(failed)).out
+    tries = call("run", "show", str(failed), "--json").json["attempts"]
 
     assert "attempt 1: failed, began " in shown
     assert ": no such host\n" in shown
@@ -209,7 +209,7 @@ def test_a_backfill_is_shown_with_its_action_and_can_be_cancelled(
     assert f"backfill {id} done: 5 recorded, 0 repeated, 0 passed over, from " in listed
     assert (cancelled.json["backfills"], cancelled.json["cancelled"]) == ([id], 5)
     assert again.code == 2
-    assert "'every minute' has no backfill with operations that have not started" in again.err
+    assert "'every minute' has no backfill with runs that have not started" in again.err
 
 
 def test_a_wait_in_vain_for_a_backfill_is_exit_code_1(call: Call, engine: sa.Engine) -> None:
@@ -221,7 +221,7 @@ def test_a_wait_in_vain_for_a_backfill_is_exit_code_1(call: Call, engine: sa.Eng
     )
 
     assert (result.code, result.json["state"], result.json["operations"]) == (1, "active", {})
-    assert f"backfill {result.json['id']} is active, not ended: 0 operations; " in result.err
+    assert f"backfill {result.json['id']} is active, not ended: 0 runs; " in result.err
     assert f"look again: minutebook action show {result.json['uid']}\n" in result.err
 
 
@@ -307,21 +307,21 @@ def test_a_run_is_of_one_or_of_all(
 
 
 def many(call: Call, *options: str) -> Result:
-    return call("operation", "retry", "--state", "failed", "--since", "P1D", *options)
+    return call("run", "retry", "--state", "failed", "--since", "P1D", *options)
 
 
 def test_filters_retry_what_they_list_after_a_plan(
     call: Call, engine: sa.Engine, broker: Broker
 ) -> None:
     ids = {str(make_failed(engine, make_action(engine)))}
-    listed = call("operation", "list", "--state", "failed", "--reason", "such host", "--json").json
+    listed = call("run", "list", "--state", "failed", "--reason", "such host", "--json").json
 
     plan = many(call, "--dry-run")
     done = many(call, "--json")
     again = many(call, "--json")
 
     assert {one["id"] for one in listed} == ids
-    assert plan.out.startswith("would retry 1 operation; nothing was changed\n")
+    assert plan.out.startswith("would retry 1 run; nothing was changed\n")
     assert "of every minute (default)" in plan.out
     assert (done.code, done.json["count"], set(done.json["ids"])) == (0, 1, ids)
     assert (again.code, again.json["count"]) == (0, 0)
@@ -331,15 +331,15 @@ def test_filters_retry_what_they_list_after_a_plan(
 def test_nothing_that_matches_is_no_error(call: Call, engine: sa.Engine) -> None:
     make_action(engine)
 
-    done = call("operation", "cancel", "--action", "every minute")
+    done = call("run", "cancel", "--action", "every minute")
 
-    assert (done.code, done.out) == (0, "cancelled 0 operations\n")
+    assert (done.code, done.out) == (0, "cancelled 0 runs\n")
 
 
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        pytest.param([], "nothing chooses the operations to retry; write ids", id="nothing"),
+        pytest.param([], "nothing chooses the runs to retry; write ids", id="nothing"),
         pytest.param(["0c2f", "--state", "failed"], "ids and filters do not go", id="both"),
         pytest.param(["--state", "failed", "--wait"], "--wait is for ids", id="wait"),
         pytest.param(["--state", "success"], "retry takes", id="state"),
@@ -350,7 +350,7 @@ def test_a_wrong_choice_of_many_is_refused(
 ) -> None:
     make_action(engine)
 
-    refused = call("operation", "retry", *options)
+    refused = call("run", "retry", *options)
 
     assert refused.code == 2
     assert problem in refused.err

@@ -19,11 +19,11 @@ BY_ID = [
     ("action", "resume", "{uid}"),
     ("action", "delete", "{uid}"),
     ("backfill", "{uid}", "--from", "2026-11-20T00:00", "--to", "2026-11-20T01:00", "--dry-run"),
-    ("operation", "list", "--action", "{uid}"),
-    ("operation", "show", "{id}"),
-    ("operation", "logs", "{id}"),
-    ("operation", "cancel", "{id}"),
-    ("operation", "retry", "{id}"),
+    ("run", "list", "--action", "{uid}"),
+    ("run", "show", "{id}"),
+    ("run", "logs", "{id}"),
+    ("run", "cancel", "{id}"),
+    ("run", "retry", "{id}"),
     ("app", "show", "default"),
     ("app", "data", "default", "sales"),
     ("app", "add", "default", "--trusted"),
@@ -32,7 +32,7 @@ BY_ID = [
     ("app", "apply", "{document}"),
     ("app", "add", "{document}"),
     ("action", "list", "--all-apps"),
-    ("operation", "list", "--all-apps"),
+    ("run", "list", "--all-apps"),
     ("user", "list", "--all-apps"),
     ("template", "list", "-A"),
     ("job", "list", "-A"),
@@ -71,11 +71,11 @@ def test_another_small_app_is_unknown(call: Call, theirs: dict[str, str]) -> Non
 
 def test_another_small_app_is_neither_listed_nor_named(call: Call, theirs: dict[str, str]) -> None:
     listed = call("--app", "shop", "app", "list", "--json").json
-    state = call("--app", "shop", "operation", "state", theirs["id"], "--json").json
+    state = call("--app", "shop", "run", "show", theirs["id"], "--json")
     named = call("--app", "shop", "action", "show", "secret plan")
 
     assert [one["name"] for one in listed] == ["shop"]
-    assert state == {"id": theirs["id"], "state": "unknown"}
+    assert f"no run has the id {theirs['id']}" in state.err
     assert "default" not in named.err
 
 
@@ -91,6 +91,6 @@ def _stored(call: Call, theirs: dict[str, str]) -> tuple[str, str, str]:
     action = call("action", "show", theirs["uid"], "--json").json
     # Its next occurrence moves with the clock.
     kept = {key: action[key] for key in ("revision", "standing", "document", "operations")}
-    operation = call("operation", "show", theirs["id"], "--json").json
+    operation = call("run", "show", theirs["id"], "--json").json
     app = call("app", "show", "default", "--json").json
     return json.dumps(kept), operation["state"], json.dumps([app["trusted"], app["document"]])

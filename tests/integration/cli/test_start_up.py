@@ -33,7 +33,7 @@ def ours(loaded: Collection[str]) -> list[str]:
     [
         pytest.param(["status"], 135, 560, id="status"),
         pytest.param(["action", "list"], 120, 545, id="action_list"),
-        pytest.param(["operation", "list"], 125, 550, id="operation_list"),
+        pytest.param(["run", "list"], 125, 550, id="operation_list"),
     ],
 )
 def test_a_command_that_shows_loads_neither_the_grammar_nor_what_sends_or_changes(

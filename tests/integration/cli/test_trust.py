@@ -189,11 +189,3 @@ def test_a_task_needs_the_setting_and_the_trust(
     assert added("shop.close", queue="letters") == ""
     assert "SCHED_CELERY_TASKS allows" in added("other.task")
     assert "Minutebook's own workers" in added("execute_scheduled_action")
-
-
-@pytest.mark.parametrize("command", ["grant", "limit"])
-def test_a_command_of_grants_and_limits_names_what_to_use(call: Call, command: str) -> None:
-    done = call("app", command, "shop", "--all")
-
-    assert done.code == 2
-    assert "`minutebook app add" in done.err or "SCHED_LIMITS" in done.err

@@ -34,7 +34,7 @@ from views.doctor.report import Report
 from views.explanation import Explanation
 from views.installation import Migrated, Started, StoppedUp
 from views.jobs import AddedJob, DeletedJob, ImportedJobs, Jobs
-from views.operations import Log, Operation, Operations, OperationStateView
+from views.operations import Log, Operation, Operations
 from views.runs import CancelledAll, Ran, RanAll, RepeatedAll, RunPlan
 from views.runs.many import Bulk
 from views.simulation import Simulation
@@ -69,7 +69,7 @@ WITHOUT_VIEW = {
     "web",
     "action edit",
     "app data",
-    "operation watch",
+    "run watch",
 }
 # What has no endpoint.
 ONLY_HERE = {"app hook-secret", "down", "init", "migrate", "simulate", "token link"}
@@ -94,14 +94,13 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("action resume", ("nightly",), Change),
     ("action delete", ("nightly",), Change),
     ("action delete", ("--owner", "shop"), Changes),
-    ("operation list", (), Operations),
-    ("operation show", ("{id}",), Operation),
-    ("operation state", ("{id}",), OperationStateView),
-    ("operation logs", ("{id}",), Log),
-    ("operation retry", ("{missed}",), RepeatedAll),
-    ("operation retry", ("{failed}",), RepeatedAll),
-    ("operation retry", ("--state", "failed", "--dry-run"), Bulk),
-    ("operation cancel", ("{id}",), CancelledAll),
+    ("run list", (), Operations),
+    ("run show", ("{id}",), Operation),
+    ("run logs", ("{id}",), Log),
+    ("run retry", ("{missed}",), RepeatedAll),
+    ("run retry", ("{failed}",), RepeatedAll),
+    ("run retry", ("--state", "failed", "--dry-run"), Bulk),
+    ("run cancel", ("{id}",), CancelledAll),
     ("queue list", (), Queues),
     ("app add", ("{app}",), AppliedApp),
     ("app apply", ("{app}",), AppliedApps),
@@ -283,9 +282,9 @@ def test_a_command_shows_its_view(
 
 def test_no_text_has_a_control_character(ask: Call, filled: Callable[[str], str]) -> None:
     looks = [
-        ("operation list", ()),
-        ("operation show", ("{failed}",)),
-        ("operation logs", ("{id}",)),
+        ("run list", ()),
+        ("run show", ("{failed}",)),
+        ("run logs", ("{id}",)),
         ("action show", ("nightly",)),
         ("action list", ()),
         ("app show", ("default",)),
@@ -293,7 +292,7 @@ def test_no_text_has_a_control_character(ask: Call, filled: Callable[[str], str]
     ]
 
     texts = [ask(*command.split(), *map(filled, rest)).out for command, rest in looks]
-    written = ask("--json", "operation", "show", filled("{failed}"))
+    written = ask("--json", "run", "show", filled("{failed}"))
 
     assert not set("\x1b\x9b\u202e\x07") & set("".join(texts) + written.out)
     assert r"a\x1b[2J\x9b\u202e\x07" in texts[1]

@@ -448,7 +448,7 @@ def test_a_mail_says_what_happened_and_how_to_look(
     assert address == "ann@example.com"
     assert message["Subject"] == "[minutebook] FAILED: every minute"
     assert message["Message-ID"] == f"<{crew.rows()[0]['id']}@example.com>"
-    for part in ("source is away", "2027-01-04T12:01:00Z", "line 1", f"operation show {id}"):
+    for part in ("source is away", "2027-01-04T12:01:00Z", "line 1", f"run show {id}"):
         assert part in text
 
 
@@ -489,7 +489,7 @@ def test_who_was_told_is_shown_with_the_operation(
     id = crew.run(crew.make(hooks={"on_success": [{"webhook": f"{web.url}/T0KEN"}]}))
     crew.deliver(set_up())
 
-    code = run(["operation", "show", str(id), "--home", str(crew.settings.home)])
+    code = run(["run", "show", str(id), "--home", str(crew.settings.home)])
 
     out = capsys.readouterr().out
     assert code == 0

@@ -142,13 +142,13 @@ def failure(action: str = "nightly", **more: Any) -> ActionFailures:
                 failures=(failure(failed=2, missed=1), failure("weekly", partial=1)),
             ),
             (
-                "1 of 2 domains is published, 1 changed since 16 November, and 4 operations went"
+                "1 of 2 domains is published, 1 changed since 16 November, and 4 runs went"
                 " wrong (2 failed, 1 partial, 1 missed)."
             ),
         ),
         (
             make_summary(make_domain(), failures=(failure(failed=1),)),
-            "Its one domain is published, and 1 operation went wrong (1 failed).",
+            "Its one domain is published, and 1 run went wrong (1 failed).",
         ),
     ],
 )

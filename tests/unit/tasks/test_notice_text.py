@@ -57,7 +57,7 @@ def test_a_missed_action_is_told_with_the_command_that_runs_it() -> None:
 def test_missed_events_are_run_again_one_by_one() -> None:
     content = content_of({**MISSED, "event": "signed_up"})
 
-    assert "minutebook --app default operation retry ID...\n" in content.text
+    assert "minutebook --app default run retry ID...\n" in content.text
     assert "backfill 'nightly" not in content.text
 
 
@@ -68,7 +68,7 @@ def test_one_notice_stands_for_many_actions() -> None:
     content = content_of({**told, "actions": 340, "most_missed": most})
 
     assert "Most missed:\n    1,004  nightly\n" in content.text
-    assert "minutebook operation list --all-apps --state missed\n" in content.text
+    assert "minutebook run list --all-apps --state missed\n" in content.text
 
 
 def test_several_findings_are_one_message_and_an_end_is_over() -> None:

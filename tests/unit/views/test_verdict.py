@@ -96,13 +96,13 @@ def test_nothing_is_found_where_all_is_well(settings: Settings) -> None:
         pytest.param(
             replace(WELL, waiting=(replace(WAITS, queue="minutebook.heavy"),)),
             Kind.NO_WORKER, Severity.BROKEN,
-            "3 operations wait in queue heavy, and no live worker reads it",
+            "3 runs wait in queue heavy, and no live worker reads it",
             id="no_worker",
         ),
         pytest.param(
             replace(WELL, waiting=(replace(WAITS, queue="orders", count=1),)),
             Kind.NO_WORKER, Severity.BROKEN,
-            "1 operation waits in queue orders, and no live worker reads it",
+            "1 run waits in queue orders, and no live worker reads it",
             id="no_worker_of_an_application",
         ),
         pytest.param(
@@ -114,7 +114,7 @@ def test_nothing_is_found_where_all_is_well(settings: Settings) -> None:
         pytest.param(
             replace(WELL, waiting=(replace(WAITS, since=NOW - 20 * MINUTE),)),
             Kind.QUEUE_BEHIND, Severity.ATTENTION,
-            "queue quick is behind: 3 operations to start, the first for over 15 min",
+            "queue quick is behind: 3 runs to start, the first for over 15 min",
             id="queue_behind",
         ),
         pytest.param(
@@ -131,9 +131,9 @@ def test_nothing_is_found_where_all_is_well(settings: Settings) -> None:
             id="queue_that_only_grows",
         ),
         pytest.param(
-            known(went_back=(NOW - MINUTE, "operation 7 is not recorded any more")),
+            known(went_back=(NOW - MINUTE, "run 7 is not recorded any more")),
             Kind.DATABASE_WENT_BACK, Severity.ATTENTION,
-            "the database went back, and lost what was committed: operation 7 is not recorded any"
+            "the database went back, and lost what was committed: run 7 is not recorded any"
             " more",
             id="went back",
         ),

@@ -200,7 +200,7 @@ def test_a_next_attempt_skips_recipients_that_had_the_mail(shop: Work, smtp: Mai
     second = ran(shop, smtp, operation_id=id, attempt=2)
 
     assert first.outcome is StepOutcome.PARTIAL
-    assert "`minutebook operation retry` sends it" in first.message
+    assert "`minutebook run retry` sends it" in first.message
     assert smtp.recipients == EVERYBODY
     assert second.message == (
         "published a (1 row), b (2 rows);"

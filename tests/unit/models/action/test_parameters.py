@@ -117,20 +117,9 @@ def test_stored_parameters_survive_a_round_trip(name: str, value: object) -> Non
     assert STEPS[name].parameters.model_validate(step.parameters)
 
 
-@pytest.mark.parametrize(
-    ("operations", "said"),
-    [
-        pytest.param({f"s{n}": True for n in range(101)}, "has 101 steps; write at most 100"),
-        pytest.param(
-            {"command": {"run": ["/bin/a"], "env": {f"V{n}": "" for n in range(201)}}},
-            "has 201 variables; write at most 200",
-        ),
-    ],
-    ids=["steps", "variables"],
-)
-def test_what_takes_time_for_each_is_limited(operations: dict[str, Any], said: str) -> None:
+def test_the_number_of_steps_is_limited() -> None:
     with pytest.raises(ValidationError) as refused:
-        read(operations)
+        read({f"s{n}": True for n in range(101)})
 
     (only,) = refused.value.errors()
-    assert only["msg"].endswith(said)
+    assert only["msg"].endswith("has 101 steps; write at most 100")
