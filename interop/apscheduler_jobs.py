@@ -39,8 +39,8 @@ Items = Annotated[tuple[JsonValue, ...], BeforeValidator(parse_list)]
 class Job(Document):  # type: ignore[no-redef]
     """One job; `unsaid` are the parts that JSON cannot hold, `altered` those that it changes.
 
-    `task` is what its function is or sends, with the message's `options`. At `next_at` its own
-    trigger runs it next, found at `as_of`.
+    `task` is what its function is or `sends`, with the arguments and `options` of its message. At
+    `next_at` its own trigger runs it next, found at `as_of`.
     """
 
     id: Text
@@ -59,8 +59,12 @@ class Job(Document):  # type: ignore[no-redef]
     unsaid: Items = ()
     altered: Items = ()
     task: Text = ""
+    sends: Flag = False
+    task_args: Items = ()
+    task_kwargs: dict[str, JsonValue] = Field(default_factory=dict)
     options: dict[str, JsonValue] = Field(default_factory=dict)
     broken: Text = ""
+    instead: Text = "write a function of a module, and schedule that"
     as_of: Text = ""
 
 
@@ -110,13 +114,12 @@ def entries_of(
 
 def _entry(job: Job, where: str, work: Work, now: datetime) -> Entry:
     if job.broken:
-        raise CannotMove(job.broken, "write a function of a module, and schedule that")
+        raise CannotMove(job.broken, job.instead)
     check_said(job.unsaid, "function")
     trigger = _continued(job)
     rule = rule_of(trigger, now)
     operations, policy, remarks = _work(job, work)
     bounds = {"starts_at": rule.starts_at, "ends_at": rule.ends_at}
-    unknown = (UNKNOWN,) if job.begins_anew else ()
     return Entry(
         # The id is unique in the job store, the name need not be.
         name=job.id,
@@ -132,7 +135,8 @@ def _entry(job: Job, where: str, work: Work, now: datetime) -> Entry:
             **_late(job),
             **{key: format_instant(at) for key, at in bounds.items() if at is not None},
         },
-        remarks=(*remarks, *rule.remarks, *_of_grace(job), *unknown),
+        remarks=(*remarks, *rule.remarks, *_of_grace(job)),
+        unknown=(UNKNOWN,) if job.begins_anew else (),
         known=known_of(job.next_at, instant_or_none(job.as_of) or now),
     )
 
@@ -181,18 +185,17 @@ Operations = tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]
 def _work(job: Job, work: Work) -> Operations:
     """Return the operations of a job, the overlap of its runs, and what else differs."""
     module, _, function = job.func.partition(":")
-    owner, _, method = f"{module}.{function}".rpartition(".")
-    own = {"queue": work.queue, **job.options}
-    if method in SENDERS:
-        task, args, kwargs, options = SENDERS[method](job.task or owner, job)
-        given = own if job.options else {**own, **options}
-        operations, remarks = work_of(task, args, kwargs, given)
+    # As the message of its task has them.
+    args, kwargs = (job.task_args, job.task_kwargs) if job.task else (job.args, job.kwargs)
+    options = {"queue": work.queue, **job.options}
+    if job.sends:
+        operations, remarks = work_of(job.task, args, kwargs, options)
         # The function that sends ends at once: the next run never finds it running.
         return operations, {"overlap": "allow"}, remarks
     overlap, remarks = _overlap(job)
     name = job.task or f"{module}.{function}"
     if work.allows(name):
-        operations, more = work_of(name, job.args, job.kwargs, own)
+        operations, more = work_of(name, args, kwargs, options)
         return operations, overlap, (*remarks, *more)
     if work.python is not None:
         run = [work.python, "-c", CALL, job.func, *map(json.dumps, (job.args, job.kwargs))]
@@ -213,43 +216,3 @@ def _overlap(job: Job) -> tuple[dict[str, Any], tuple[str, ...]]:
     # APScheduler runs the late ones of a job one after the other.
     remark = "a run that is due during the last one waits, and APScheduler skips it"
     return {"overlap": "queue"}, (remark,)
-
-
-Sent = tuple[str, list[Any], dict[str, Any], dict[str, Any]]
-
-
-def _call(job: Job, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return the arguments of a call by their names; raises CannotMove for too many."""
-    if len(job.args) > len(names):
-        shown = ", ".join(names)
-        raise CannotMove(f"{job.func} has over {len(names)} arguments", f"name those after {shown}")
-    return {**dict(zip(names, job.args, strict=False)), **job.kwargs}
-
-
-def _sent(task: object, given: dict[str, Any], job: Job) -> Sent:
-    args, kwargs = given.pop("args", None) or [], given.pop("kwargs", None) or {}
-    if not isinstance(task, str) or not isinstance(args, list) or not isinstance(kwargs, dict):
-        why = f"the arguments of {job.func} are not a name, a list and an object"
-        raise CannotMove(why, "write the task's name, its args and its kwargs")
-    return task, args, kwargs, given
-
-
-def _send_task(_owner: str, job: Job) -> Sent:
-    given = _call(job, ("name", "args", "kwargs"))
-    return _sent(given.pop("name", None), given, job)
-
-
-def _apply_async(owner: str, job: Job) -> Sent:
-    return _sent(owner, _call(job, ("args", "kwargs")), job)
-
-
-def _delay(owner: str, job: Job) -> Sent:
-    return owner, list(job.args), dict(job.kwargs), {}
-
-
-# Functions of Celery that send a task.
-SENDERS: Mapping[str, Callable[[str, Job], Sent]] = {
-    "send_task": _send_task,
-    "apply_async": _apply_async,
-    "delay": _delay,
-}

@@ -1,14 +1,15 @@
 """Entries of a Celery application: its tasks and schedules as actions."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator, Field, JsonValue
 
 from interop.celery_rules import Crontab
 from interop.celery_work import POLICY, work_of
-from interop.entries import CannotMove, Entry, Known, check_said
+from interop.entries import CORRECT, CannotMove, Entry, Known, check_said
 from interop.recurrence import rule_of
 from minutebook.beat.instants import RECORDED_WITHIN
 from models.document import Document
@@ -19,9 +20,8 @@ from models.values.durations import format_span
 LONGEST_S = timedelta(days=36_600).total_seconds()
 NOTHING_TO_DO = "there is nothing to do"
 UNKNOWN = "its last run is unknown, so its first one may be up to one interval later"
+RELATIVE = "`relative` rounds beat's instants; here they lie on the action's grid"
 ROUNDED = "its instants are those of the sun, at the nearest full minute"
-
-Interval = tuple[dict[str, Any], tuple[str, ...]]
 
 Text = Annotated[str, BeforeValidator(parse_text)]
 Items = Annotated[tuple[JsonValue, ...], BeforeValidator(parse_list)]
@@ -36,11 +36,11 @@ class TaskClass(Document):
 
 # A field called `kwargs` collides with the **kwargs that mypy's plugin gives to __init__.
 class BeatEntry(Document):  # type: ignore[no-redef]
-    """One entry of beat's schedule.
+    """One entry of a scheduler of Celery, with the message that Celery makes for it.
 
-    `unsaid` are the parts that JSON cannot hold, `unknown` the keys that beat does not know. A
-    scheduler that keeps no `due_at` runs an interval that long after `last_run_at`. `next_at` are
-    the instants at which it runs the entry next, as its own engine found.
+    `unsaid` are the parts that JSON cannot hold. A scheduler that keeps no `due_at` runs an
+    interval that long after `last_run_at`. `next_at` are the instants at which it runs the entry
+    next, as its own engine found.
     """
 
     name: Text
@@ -49,9 +49,14 @@ class BeatEntry(Document):  # type: ignore[no-redef]
     kwargs: dict[str, JsonValue] = Field(default_factory=dict)
     options: dict[str, JsonValue] = Field(default_factory=dict)
     schedule: dict[str, JsonValue]
+    description: Text = ""
     enabled: Flag = True
+    starts_at: Text | None = None
+    ends_at: Text | None = None
+    # It runs at one instant, at which it has run already.
+    once: Flag = False
+    has_run: Flag = False
     unsaid: Items = ()
-    unknown: Items = ()
     last_run_at: Text | None = None
     due_at: Text | None = None
     next_at: Items | None = None
@@ -59,37 +64,90 @@ class BeatEntry(Document):  # type: ignore[no-redef]
     task_class: TaskClass | None = None
 
 
-def entry_of(one: BeatEntry, where: str, zone: str, owner: str, as_of: datetime) -> Entry:
-    """Return the entry of a Celery application in that zone; raises CannotMove.
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where entries come from: the application's zone, and when their file was written and read."""
 
-    What its scheduler had done by then was known at `as_of`.
-    """
+    zone: str
+    written_at: datetime
+    now: datetime
+    owner: str = "import:beat"
+
+
+def entry_of(one: BeatEntry, where: str, source: Source) -> Entry:
+    """Return the entry of a Celery application; raises CannotMove."""
     check_said(one.unsaid, "task")
     operations, remarks = work_of(one.task, one.args, one.kwargs, one.options)
-    schedule = one.schedule
-    crontab = schedule.get("crontab")
-    if isinstance(crontab, Mapping):
-        when: Any = Crontab.read(crontab, str(schedule.get("timezone") or zone)).when
-    elif isinstance(solar := schedule.get("solar"), Mapping):
-        when = solar_rule(*map(solar.get, ("event", "lat", "lon")))
-        remarks += (ROUNDED,)
-    elif isinstance(rrule := schedule.get("rrule"), Mapping):
-        when, more = rule_of(rrule, zone, as_of)
-        remarks += more
-    else:
-        when, more = _interval(one, as_of)
-        remarks += more
+    bounds = _bounds(one, source.now)
+    rule = _once(one, source.now) if one.once else _rule(one, source)
     return Entry(
         name=one.name,
         where=where,
-        owner=owner,
+        description=one.description.strip(),
+        owner=source.owner,
         active=one.enabled,
         operations=operations,
-        when=when,
-        policy=POLICY,
-        remarks=(*remarks, *_remarks(one)),
-        known=known_of(one.next_at, as_of),
+        when=rule.when,
+        policy={**POLICY, **{key: format_instant(at) for key, at in bounds.items()}},
+        remarks=(*remarks, *rule.remarks, *map(str, one.remarks), *remarks_of(one.task_class)),
+        unknown=rule.unknown,
+        known=known_of(one.next_at, source.written_at),
     )
+
+
+class Rule(NamedTuple):
+    """The rule of an action, what differs in it, and what cannot be known of it."""
+
+    when: Any
+    remarks: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+def _bounds(one: BeatEntry, now: datetime) -> dict[str, datetime]:
+    """Return the policy's first and last instants; raises CannotMove for what has expired."""
+    ends_at = instant_of(one.ends_at)
+    if ends_at is not None and ends_at <= now:
+        raise CannotMove(f"it expired at {format_instant(ends_at)}", NOTHING_TO_DO)
+    found = {"starts_at": instant_of(one.starts_at), "ends_at": ends_at}
+    return {key: at for key, at in found.items() if at is not None}
+
+
+def instant_of(text: object) -> datetime | None:
+    """Return an instant in whole seconds, rounded up, None for none; raises CannotMove."""
+    if text is None:
+        return None
+    at = instant_or_none(text)
+    if at is None:
+        raise CannotMove(f"{str(text)[:60]!r} is not an instant", CORRECT)
+    return rounded_up(at)
+
+
+def _once(one: BeatEntry, now: datetime) -> Rule:
+    """Return the rule of an entry that runs at its next instant alone."""
+    if one.has_run:
+        raise CannotMove("it runs once, and has run", NOTHING_TO_DO)
+    if not one.enabled:
+        raise CannotMove("it runs once and is disabled: it has run, or must not", NOTHING_TO_DO)
+    given = one.schedule.get("clocked", next(iter(one.next_at or ()), None))
+    return Rule(once(instant_of(given), now))
+
+
+def _rule(one: BeatEntry, source: Source) -> Rule:
+    schedule = one.schedule
+    if isinstance(crontab := schedule.get("crontab"), Mapping):
+        return Rule(Crontab.read(crontab, str(schedule.get("timezone") or source.zone)).when)
+    if isinstance(solar := schedule.get("solar"), Mapping):
+        return Rule(solar_rule(*map(solar.get, ("event", "lat", "lon"))), (ROUNDED,))
+    if isinstance(rrule := schedule.get("rrule"), Mapping):
+        return Rule(*rule_of(rrule, source.zone, source.written_at))
+    seconds = schedule.get("every_s")
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise CannotMove(
+            f"its schedule {schedule.get('other', schedule)!r} is not a crontab, an interval or"
+            " solar",
+            "write an action with a cron rule or an interval for it",
+        )
+    return _interval(one, seconds, source.written_at)
 
 
 def known_of(next_at: Sequence[object] | None, as_of: datetime) -> Known | None:
@@ -97,13 +155,6 @@ def known_of(next_at: Sequence[object] | None, as_of: datetime) -> Known | None:
     found = [instant_or_none(one) for one in next_at or ()]
     instants = tuple(at for at in found if at is not None)
     return None if next_at is None or len(instants) < len(found) else Known(instants, as_of)
-
-
-def _remarks(one: BeatEntry) -> Iterator[str]:
-    yield from map(str, one.remarks)
-    for key in one.unknown:
-        yield f"its key {key!r} is unknown to beat, and is not carried over"
-    yield from remarks_of(one.task_class)
 
 
 def remarks_of(task_class: TaskClass | None) -> Iterator[str]:
@@ -121,22 +172,18 @@ def remarks_of(task_class: TaskClass | None) -> Iterator[str]:
         yield f"its class {name} overrides {shown}: a worker that follows claims the run within it"
 
 
-def _interval(one: BeatEntry, as_of: datetime) -> Interval:
-    schedule: Mapping[str, Any] = one.schedule
-    seconds = schedule.get("every_s")
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        shown = schedule.get("other", schedule)
-        raise CannotMove(
-            f"its schedule {shown!r} is not a crontab, an interval or solar",
-            "write an action with a cron rule or an interval for it",
-        )
+def _interval(one: BeatEntry, seconds: float, as_of: datetime) -> Rule:
     rule = every(seconds)
-    if schedule.get("relative"):
-        return rule, ("`relative` rounds beat's instants; here they lie on the action's grid",)
+    if one.schedule.get("relative"):
+        return Rule(rule, (RELATIVE,))
     due_at, last_run_at = instant_or_none(one.due_at), instant_or_none(one.last_run_at)
     if due_at is None and last_run_at is not None:
         due_at = last_run_at + timedelta(seconds=seconds)
-    return continued(rule, due_at, as_of)
+    if due_at is None:
+        return Rule(rule, unknown=(UNKNOWN,))
+    found = continued(rule, max(due_at, instant_of(one.starts_at) or due_at), as_of)
+    # One that is disabled is due whenever it is enabled again.
+    return found if one.enabled else found._replace(remarks=())
 
 
 def solar_rule(event: object, lat: Any, lon: Any) -> dict[str, Any]:
@@ -160,23 +207,24 @@ def every(seconds: float) -> dict[str, Any]:
     """Return the rule of an interval; raises CannotMove for parts of a second, or if too long."""
     if seconds > LONGEST_S:
         raise CannotMove(f"its interval of {seconds:g} s is too long", "write a shorter one")
-    if seconds <= 0 or seconds != int(seconds):
+    if seconds <= 0:
+        why = f"its interval is {seconds:g} s: its scheduler sends it again and again, at once"
+        raise CannotMove(why, "write how often it has to run")
+    if seconds != int(seconds):
         why = f"its interval of {seconds:g} s is not a whole number of seconds"
         raise CannotMove(why, "let one run of the task do the work of several")
     return {"every": format_span(timedelta(seconds=int(seconds)))}
 
 
-def continued(rule: dict[str, Any], due_at: datetime | None, as_of: datetime) -> Interval:
+def continued(rule: dict[str, Any], due_at: datetime, as_of: datetime) -> Rule:
     """Return an interval that begins at `due_at`, and what differs.
 
     `due_at` is when the other scheduler would run it next, as it was known at `as_of`.
     """
-    if due_at is None:
-        return rule, (UNKNOWN,)
     shown = format_instant(rounded_up(due_at))
     is_overdue = due_at + RECORDED_WITHIN < as_of
     late = f"it was due at {shown}: its scheduler would run it at its start, the action would not"
-    return {**rule, "starting_at": shown}, (late,) if is_overdue else ()
+    return Rule({**rule, "starting_at": shown}, (late,) if is_overdue else ())
 
 
 def instant_or_none(text: object) -> datetime | None:

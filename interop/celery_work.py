@@ -1,6 +1,6 @@
 """The tasks that beat sends, as the step `celery_task`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from interop.entries import Entry, Refused
@@ -13,17 +13,6 @@ DEFAULT_QUEUE = "celery"
 CARRIED = ("priority", "headers", "expires", "ignore_result")
 # Together they route a message, whatever its queue; either alone has no effect.
 ROUTE = ("exchange", "routing_key")
-# Options that change nothing in a message of the step: it is JSON, persistent, and is not resent.
-WITHOUT_EFFECT = {
-    "add_to_parent": (None, False, True),
-    "compression": (None,),
-    "countdown": (None, 0),
-    "delivery_mode": (None, 2, "persistent"),
-    "immediate": (None, False),
-    "mandatory": (None, False),
-    "retry": (None, True, False),
-    "serializer": (None, "json"),
-}
 
 
 def work_of(
@@ -64,10 +53,10 @@ def check_exchange(entry: Entry | Refused, *, has_exchanges: bool) -> Entry | Re
     return Refused(entry.name, entry.where, why, instead)
 
 
-def _left_out(options: Mapping[str, Any]) -> list[str]:
+def _left_out(options: Mapping[str, Any]) -> Iterator[str]:
     carried = {"queue", *CARRIED, *ROUTE}
-    return [
-        f"the option {name} {value!r} is not carried over"
-        for name, value in options.items()
-        if name not in carried and value not in WITHOUT_EFFECT.get(name, ())
-    ]
+    for name, value in options.items():
+        if name == "serializer":
+            yield f"its message is written by {value!r}, that of the action is JSON"
+        elif name not in carried:
+            yield f"the option {name} {value!r} is left out"

@@ -44,7 +44,7 @@ class Entry:
     """One entry of another scheduler, as an action would say it.
 
     `where` names its place: a file and line, or a table and row. `remarks` say what differs apart
-    from its instants. Without `known` its instants are not compared.
+    from its instants, `unknown` what cannot be known. Without `known` instants are not compared.
     """
 
     name: str
@@ -57,6 +57,7 @@ class Entry:
     description: str = ""
     owner: str = ""
     remarks: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
     known: Known | None = None
 
     @property

@@ -23,6 +23,7 @@ NOTHING = timedelta(0)
 TWICE = "another entry has this name too"
 
 Kind = Literal["same", "differs", "cannot"]
+OUTCOMES: tuple[Kind, ...] = ("same", "differs", "cannot")
 Instants = tuple[datetime, ...]
 
 
@@ -48,6 +49,7 @@ class Outcome:
     document: dict[str, Any] | None = None
     upcoming: Upcoming | None = None
     remarks: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
     why: str = ""
     instead: str = ""
 
@@ -108,6 +110,7 @@ def _outcome(entry: Entry, context: ParseContext, cut_over_at: datetime | None) 
         moved.document,
         following,
         entry.remarks,
+        entry.unknown,
     )
 
 

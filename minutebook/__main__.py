@@ -7,6 +7,7 @@ replace ours.
 from __future__ import annotations
 
 import gc
+import random
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -26,6 +27,8 @@ WRITERS = {"beat": "beat", "apscheduler": "apscheduler", "export": "beat"}
 
 def main() -> None:
     if (writer := _writer(sys.argv[1:])) is not None:
+        # An application that draws a minute while it is imported draws the same at each export.
+        random.seed(0)
         # In the environment of an application, which has nothing else of ours.
         sys.exit(import_module(f"minutebook.{writer}").main(sys.argv[2:]))
     # Objects made at the start stay, and most commands end with fewer than this: looking for

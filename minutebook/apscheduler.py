@@ -35,6 +35,8 @@ GUARD = (
     "note: {} starts its scheduler while it is imported; nothing is started here. If it then waits "
     'and this command does not end, begin that part with `if __name__ == "__main__":`\n'
 )
+UNNAMED = "write a function of a module, and schedule that"
+CORRECT = "correct it in the application, and write it again"
 MINUTE = dt.timedelta(minutes=1)
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 POSITIONS = ("1st", "2nd", "3rd", "4th", "5th", "last")
@@ -166,21 +168,29 @@ def _restored(restore: Callable[[bytes], Any], state: bytes) -> Any:
 def _job(scheduler: Any, job: Any, now: dt.datetime) -> dict[str, Any]:
     """Return a job; one that cannot be described says why, and stops no other."""
     if isinstance(job, _Unrestored):
-        return _broken(job.id, f"its store cannot restore it: {job.why}")
+        lost = f"its store cannot restore it: {job.why}"
+        return _broken(job.id, lost, "add it anew, with its function")
     try:
-        why = _why_not_awaited(job.func) if _is_found(job) else _why_uncallable(job.func)
         state = _state(scheduler, job)
         is_anew = state["next_run_time"] is ... and _is_anew(job.trigger)
         made = _described(state)
         made.update(task_of(job.func, job.args, job.kwargs, made["unsaid"]))
         made.update({"begins_anew": True} if is_anew else _next_of(state, now))
     except Exception as error:
-        return _broken(str(job.id), f"it cannot be read: {type(error).__name__}: {error}")
+        instead = getattr(error, "instead", CORRECT)
+        return _broken(str(job.id), f"it cannot be read: {text_of(error)}", instead)
+    why = None if "task" in made else _why_not_run(job)
     return made if why is None else {**made, **_broken(made["id"], why)}
 
 
-def _broken(id: str, why: str) -> dict[str, Any]:
-    return {"id": id, "name": "", "func": "", "trigger": {}, "broken": why[:500]}
+def _why_not_run(job: Any) -> str | None:
+    """Return why another process cannot run the function of a job; None if one can."""
+    return _why_not_awaited(job.func) if _is_found(job) else _why_uncallable(job.func)
+
+
+def _broken(id: str, why: str, instead: str = UNNAMED) -> dict[str, Any]:
+    blank = {"id": id, "name": "", "func": "", "trigger": {}}
+    return {**blank, "broken": why[:500], "instead": instead}
 
 
 def _is_found(job: Any) -> bool:

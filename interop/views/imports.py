@@ -1,9 +1,10 @@
 """What becomes of another scheduler's entries: the report of an import."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
@@ -11,7 +12,7 @@ from broker.celery_rules import rules_of
 from interop.celery_work import check_exchange
 from interop.entries import Entry
 from interop.entries import Refused as RefusedEntry
-from interop.outcomes import Outcome, outcomes
+from interop.outcomes import OUTCOMES, Kind, Outcome, outcomes
 from models.action.document import ParseContext
 from models.celery_task import CeleryRules
 from models.errors import Refused
@@ -37,7 +38,7 @@ class Moved(View):
 
     name: str
     where: str = Field(description="Its place: a file and entry, or a table and row.")
-    outcome: Literal["same", "differs", "cannot"]
+    outcome: Kind
     next_in_original: tuple[Instant, ...] | None = Field(
         None,
         description="Its next instants in the other scheduler, at most five; null if not known.",
@@ -50,6 +51,7 @@ class Moved(View):
         description="The first of these that differ, in the original and in the action.",
     )
     remarks: tuple[str, ...] = Field((), description="What else differs.")
+    unknown: tuple[str, ...] = Field((), description="What cannot be known.")
     why: str = Field("", description="Why it cannot be an action.")
     instead: str = Field("", description="What to do instead.")
     document: dict[str, Any] | None = Field(None, description="The action.")
@@ -58,6 +60,7 @@ class Moved(View):
 class Import(View):
     """What becomes of another scheduler's entries."""
 
+    counts: dict[str, int] = Field(description="How many entries have each outcome.")
     entries: tuple[Moved, ...]
     cut_over_at: Instant | None = None
     tasks: tuple[str, ...] = Field(
@@ -128,7 +131,9 @@ def imported(
     named = (_from_source(one, source) for one in entries)
     checked = (check_exchange(one, has_exchanges=has_exchanges) for one in named)
     found = tuple(_moved(one) for one in outcomes(checked, context, at, kept_for))
+    counts = Counter(one.outcome for one in found)
     return Import(
+        counts={kind: counts[kind] for kind in OUTCOMES},
         entries=found,
         cut_over_at=at,
         **_not_allowed(found, rules, installation.settings.commands),

@@ -13,11 +13,21 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from minutebook.beat.entries import NOT_STORED, add_remarks, entry_of, stored_beside
+from minutebook.beat.entries import NOT_STORED, add_remarks, broken, entry_of, stored_beside
 from minutebook.beat.instants import Ran
 from minutebook.beat.messages import is_of_kombu
-from minutebook.beat.schedules import zone_name
-from minutebook.beat.stores import keeps_entries, last_runs, scheduler_of, stored_entries
+from minutebook.beat.schedules import class_name, zone_name
+from minutebook.beat.stores import (
+    DJANGO,
+    Stored,
+    has_own,
+    is_of,
+    keeps_entries,
+    last_runs,
+    remarks_on,
+    scheduler_of,
+    stored_entries,
+)
 from minutebook.error_text import text_of
 from minutebook.json_values import said
 from minutebook.written import Output, add_output
@@ -25,6 +35,8 @@ from minutebook.written import Output, add_output
 VERSION = 1
 CLEANUP = "celery.backend_cleanup"
 NONE: Mapping[str, dt.datetime] = {}
+REFUSED = "the application's workers accept {} alone (accept_content), and Minutebook sends JSON"
+ACCEPT = "add 'json' to accept_content of the workers, and write the schedule again"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -62,18 +74,10 @@ def schedule_of(
 
     app.loader.import_default_modules()
     app.finalize()
-    entries = _stored(app, scheduler)
-    by_name = {one["name"]: one for one in entries}
-    is_kept = keeps_entries(scheduler_of(app, scheduler))
-    for name, given in _all_entries(app).items():
-        if name in by_name:
-            add_remarks(by_name[name], stored_beside(app, given, by_name[name].pop("defined", {})))
-            continue
-        entry = entry_of(app, name, given, Ran(ran.get(name)))
-        add_remarks(entry, [NOT_STORED] if is_kept and name != CLEANUP else [])
-        entries.append(entry)
-    for one in entries:
-        one.pop("defined", None)
+    entries = _entries(app, scheduler_of(app, scheduler), ran)
+    if not _accepts_json(app):
+        why = REFUSED.format(", ".join(map(str, app.conf.accept_content)))
+        entries = [one if "broken" in one else broken(one["name"], why, ACCEPT) for one in entries]
     return {
         "minutebook_beat": VERSION,
         "celery": celery.__version__,
@@ -84,12 +88,38 @@ def schedule_of(
     }
 
 
-def _stored(app: Any, scheduler: str | None) -> list[dict[str, Any]]:
+def _entries(app: Any, scheduler: Any, ran: Mapping[str, dt.datetime]) -> list[dict[str, Any]]:
+    """Return the entries that a scheduler stores, and those of `beat_schedule` beside them."""
+    from celery.beat import ScheduleEntry
+
+    stored = {one.said["name"]: one for one in _stored(app, scheduler)}
+    entries = [one.said for one in stored.values()]
+    # A row of django-celery-beat is made from what is stored alone.
+    kind = ScheduleEntry if is_of(scheduler, DJANGO) else scheduler.Entry
+    for name, given in {} if has_own(scheduler) else _all_entries(app).items():
+        if name in stored:
+            add_remarks(stored[name].said, stored_beside(app, name, given, stored[name].entry))
+            continue
+        entry = entry_of(app, kind, name, given, Ran(ran.get(name)))
+        add_remarks(entry, [NOT_STORED] if keeps_entries(scheduler) and name != CLEANUP else [])
+        entries.append(entry)
+    for entry in entries:
+        add_remarks(entry, remarks_on(scheduler))
+    return entries
+
+
+def _accepts_json(app: Any) -> bool:
+    """Whether the application's workers take messages in JSON."""
+    from kombu.serialization import prepare_accept_content
+
+    return "application/json" in (prepare_accept_content(app.conf.accept_content) or ())
+
+
+def _stored(app: Any, scheduler: Any) -> list[Stored]:
     try:
-        return list(stored_entries(app, scheduler_of(app, scheduler)))
+        return list(stored_entries(app, scheduler))
     except Exception as error:  # of a database's driver, such as a server that is down
-        named = scheduler or app.conf.beat_scheduler
-        sys.exit(f"error: the entries of {named} cannot be read: {text_of(error)}")
+        sys.exit(f"error: the entries of {class_name(scheduler)} cannot be read: {text_of(error)}")
 
 
 def _last_runs(path: str) -> dict[str, dt.datetime]:

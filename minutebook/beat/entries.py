@@ -1,24 +1,29 @@
-"""Entries of beat's schedule as JSON holds them, each apart from the others."""
+"""Entries of a scheduler as JSON holds them, each made by the scheduler's own class `Entry`."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from minutebook.beat.instants import Ran, follows_the_wall_clock, of_schedule
-from minutebook.beat.messages import message_options
-from minutebook.beat.schedules import class_name, described, meaning, zone_name
+from minutebook.beat.instants import Ran, follows_the_wall_clock, of_entry
+from minutebook.beat.messages import Unsendable, message_of_entry
+from minutebook.beat.schedules import class_name, described, is_schedule, zone_name
 from minutebook.error_text import text_of
 from minutebook.json_values import said, shown
 
-# What beat reads of an entry.
-KEYS = ("task", "schedule", "args", "kwargs", "options", "relative", "enabled", "last_run_at")
-# What it sets itself.
-OF_BEAT = ("name", "app", "total_run_count", "default_now")
 # Methods of a task by which its class changes what is sent, or how it is run.
-METHODS = ("apply_async", "apply", "__call__")
+OF_A_TASK = ("apply_async", "apply", "__call__")
+# Methods by which a class of entries or a scheduler decides what is sent when.
+OF_AN_ENTRY = ("is_due", "__next__", "next", "_next_instance")
+OF_A_SCHEDULER = (
+    *("tick", "is_due", "maybe_due", "reserve", "apply_entry", "apply_async", "send_task"),
+    *("populate_heap", "all_as_schedule", "enabled_models", "enabled_models_qs"),
+)
+# Whose classes behave as is known here.
+KNOWN = ("celery", "django_celery_beat", "redbeat")
+PARTS = ("task", "args", "kwargs", "schedule")
 
 NEVER_RUN = Ran()
 OTHERWISE = (
@@ -29,7 +34,13 @@ BY_THE_WALL = (
     "this release of Celery counts intervals by the wall clock of {}, which the action does not: an"
     " interval of days keeps its time of the day in beat; a recurrence rule does so too"
 )
+NOT_CALLED = "{} overrides {}, which Minutebook does not call"
 NOT_STORED = "it is in beat_schedule alone: beat stores it when it starts"
+EAGER = (
+    "task_always_eager lets beat run the task in its own process; Minutebook sends it to a worker"
+)
+SIGNAL = "the application changes messages in before_task_publish, which Minutebook does not call"
+PROTOCOL = "its message has protocol {}, that of the action protocol 2"
 CORRECT = "correct it in the application, and write it again"
 
 
@@ -37,21 +48,31 @@ class Broken(ValueError):
     """An entry that beat could not send, or that only the application understands."""
 
 
-def entry_of(app: Any, name: Any, entry: Any, ran: Ran = NEVER_RUN) -> dict[str, Any]:
-    """Return an entry; one that cannot be read is its name and, as `broken`, the reason.
+def entry_of(app: Any, kind: Any, name: Any, given: Any, ran: Ran = NEVER_RUN) -> dict[str, Any]:
+    """Return an entry of `beat_schedule`, which the class `kind` makes of what is given.
 
-    `ran` is what its scheduler has recorded of it.
+    One that cannot be read is its name and, as `broken`, the reason. `ran` is what its scheduler
+    has recorded of it.
     """
-    return guarded(name, lambda: _entry(app, _name(name), entry, ran))
+
+    def make() -> dict[str, Any]:
+        entry = made_of(app, kind, name, given)
+        # Without a last run of its own, an entry's is the instant at which it was made.
+        at = given.get("last_run_at") if isinstance(given, Mapping) else None
+        return said_of(app, entry, Ran(aware(at)) if at and not ran.last_run_at else ran)
+
+    return guarded(name, make)
 
 
 def guarded(name: Any, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return the entry that `make` returns, broken if it raises any error."""
     try:
         return make()
+    except Unsendable as error:
+        return broken(name, str(error), error.instead)
     except Broken as error:
         return broken(name, str(error))
-    except Exception as error:  # a user's router, schedule or value
+    except Exception as error:  # a user's class, schedule or value
         return broken(name, text_of(error))
 
 
@@ -60,88 +81,61 @@ def broken(name: Any, why: str, instead: str = CORRECT) -> dict[str, Any]:
     return {"name": _name(name), "broken": why, "instead": instead}
 
 
-def about_clocks(app: Any, schedule: Any) -> dict[str, list[str]]:
-    """Return what to know of an interval that the application's Celery counts by the wall clock."""
-    from celery import schedules
-
-    with suppress(Exception):  # of a user's clock
-        is_interval = type(schedule) is schedules.schedule and not schedule.relative
-        if is_interval and follows_the_wall_clock(schedule, app, app.now()):
-            return {"remarks": [BY_THE_WALL.format(zone_name(app.timezone))]}
-    return {}
-
-
-def add_remarks(entry: dict[str, Any], remarks: Sequence[str]) -> None:
-    """Add what to know of an entry, if anything."""
-    if remarks:
-        entry["remarks"] = [*entry.get("remarks", ()), *remarks]
-
-
-def definition_of(app: Any, given: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return what an entry runs when, to compare two of one name; nothing if it cannot be read."""
-    with suppress(Exception):  # of what the importer refuses, or of a user's clock
-        parts = {"task": given["task"], "args": list(given.get("args") or ())}
-        schedule = meaning(app, _schedule(app, given))
-        return {**parts, "kwargs": dict(given.get("kwargs") or {}), "schedule": schedule}
-    return {}
-
-
-def stored_beside(app: Any, given: Any, stored: Mapping[str, Any]) -> list[str]:
-    """Return what to know of an entry of `beat_schedule` that its scheduler stores otherwise."""
-    own = definition_of(app, given) if isinstance(given, Mapping) else {}
-    others = [name for name, value in stored.items() if own and value != own[name]]
-    return [OTHERWISE.format(", ".join(others))] if others else []
-
-
 def _name(name: Any) -> str:
     text = name if isinstance(name, str) else shown(name)
     return "".join(one if one.isprintable() else " " for one in text)
 
 
-def _entry(app: Any, name: str, entry: Any, ran: Ran) -> dict[str, Any]:
-    given = _parts(entry)
-    task = given.get("task")
-    if not isinstance(task, str) or not task:
-        raise Broken("it has no task" if task is None else f"its task {shown(task)} is not a name")
-    if "schedule" not in given:
-        raise Broken("it has no schedule")
-    args, kwargs = _list(given.get("args")), _dict("kwargs", given.get("kwargs"))
-    options = message_options(app, task, args, kwargs, _dict("options", given.get("options")))
-    check_arguments(app, task, args, kwargs)
-    unsaid: list[str] = []
-    schedule = described(app, given["schedule"], relative=bool(given.get("relative")))
-    ran = _ran(given, ran)
-    return {
-        "name": name,
-        "task": task,
-        "args": said("args", args, unsaid),
-        "kwargs": said("kwargs", kwargs, unsaid),
-        "options": said("options", options, unsaid),
-        "schedule": schedule,
-        "enabled": bool(given.get("enabled", True)),
-        "unsaid": unsaid,
-        "unknown": [_name(key) for key in given if key not in {*KEYS, *OF_BEAT}],
-        **_known(ran),
-        **_next(app, given, schedule, ran),
-        **(about_clocks(app, _schedule(app, given)) if "every_s" in schedule else {}),
-        **class_of(app, task),
-    }
-
-
-def _parts(entry: Any) -> dict[Any, Any]:
+def made_of(app: Any, kind: Any, name: Any, given: Any) -> Any:
+    """Return the entry that a class makes, as beat does; raises Broken and what it raises."""
     from celery.beat import ScheduleEntry
 
-    if isinstance(entry, Mapping):
-        return dict(entry)
-    if isinstance(entry, ScheduleEntry):
-        # Its last run is the instant at which it was made.
-        return {key: getattr(entry, key) for key in KEYS[:-1] if hasattr(entry, key)}
-    raise Broken(f"{shown(entry)} is not an entry: write a dictionary with `task` and `schedule`")
+    if not isinstance(given, (Mapping, ScheduleEntry)):
+        why = f"{shown(given)} is not an entry: write a dictionary with `task` and `schedule`"
+        raise Broken(why)
+    parts: dict[str, Any] = dict(given)  # type: ignore[arg-type]
+    if "schedule" not in parts:
+        raise Broken("it has no schedule")
+    if not is_schedule(parts["schedule"]):
+        raise Broken(f"its schedule {shown(parts['schedule'])} is no schedule of Celery")
+    for part, wanted, noun in (
+        ("args", (list, tuple), "a list"),
+        ("kwargs", Mapping, "a dictionary"),
+        ("options", Mapping, "a dictionary"),
+    ):
+        value = parts.get(part)
+        if value is not None and not isinstance(value, wanted):
+            raise Broken(f"its {part} {shown(value)} are not {noun}")
+    try:
+        return kind(**{**parts, "name": name, "app": app})
+    except Exception as error:  # a user's class, or a key that is unknown to beat
+        raise Broken(f"beat cannot make its entry: {text_of(error)}") from None
 
 
-def _ran(given: Mapping[Any, Any], ran: Ran) -> Ran:
-    at = given.get("last_run_at")
-    return ran if ran.last_run_at or not isinstance(at, dt.datetime) else Ran(aware(at), ran.due_at)
+def said_of(app: Any, entry: Any, ran: Ran) -> dict[str, Any]:
+    """Return an entry as JSON holds it, with the message that Celery makes for it."""
+    if not isinstance(entry.task, str) or not entry.task:
+        wrong = (
+            "it has no task" if entry.task is None else f"its task {shown(entry.task)} is no name"
+        )
+        raise Broken(wrong)
+    entry.args, entry.kwargs = list(entry.args or ()), dict(entry.kwargs or {})
+    made = message_of_entry(app, entry)
+    schedule = described(entry.schedule)
+    is_enabled = bool(getattr(entry, "enabled", True))
+    unsaid: list[str] = []
+    return {
+        "name": _name(entry.name),
+        "task": made["task"],
+        **{part: said(part, made[part], unsaid) for part in ("args", "kwargs", "options")},
+        "schedule": schedule,
+        "enabled": is_enabled,
+        "unsaid": unsaid,
+        **_known(ran),
+        **_next(app, entry, ran, is_asked=is_enabled and "other" not in schedule),
+        **class_of(app, entry.task),
+        "remarks": [*_remarks(app, entry)],
+    }
 
 
 def _known(ran: Ran) -> dict[str, str]:
@@ -149,30 +143,70 @@ def _known(ran: Ran) -> dict[str, str]:
     return {name: at.isoformat() for name, at in known.items() if at is not None}
 
 
-def _next(
-    app: Any, given: Mapping[Any, Any], schedule: Mapping[str, Any], ran: Ran
-) -> dict[str, list[str]]:
+def _next(app: Any, entry: Any, ran: Ran, *, is_asked: bool) -> dict[str, list[str]]:
     """Return when beat sends an entry next, if that is known.
 
     An interval counts from its last run. Beat does not send one that is disabled.
     """
-    is_known = bool(ran.last_run_at or ran.due_at or "every_s" not in schedule)
-    if "other" in schedule or not given.get("enabled", True) or not is_known:
+    is_known = ran.last_run_at or ran.due_at or not hasattr(entry.schedule, "run_every")
+    if not is_asked or not is_known:
         return {}
     with suppress(Exception):  # of a crontab without any date, or of a user's clock
-        return next_of(of_schedule(_schedule(app, given), app, ran, app.now()))
+        return {"next_at": [at.isoformat() for at in of_entry(entry, app, ran, app.now())]}
     return {}
 
 
-def _schedule(app: Any, given: Mapping[Any, Any]) -> Any:
-    from celery.schedules import maybe_schedule
+def _remarks(app: Any, entry: Any) -> Iterator[str]:
+    """Yield what the application does with an entry, and Minutebook does not."""
+    from celery import schedules, signals
 
-    return maybe_schedule(given["schedule"], bool(given.get("relative")), app=app)
+    schedule = entry.schedule
+    with suppress(Exception):  # of a user's clock
+        is_interval = type(schedule) is schedules.schedule and not schedule.relative
+        if is_interval and follows_the_wall_clock(schedule, app, app.now()):
+            yield BY_THE_WALL.format(zone_name(app.timezone))
+    yield from overrides(type(entry), OF_AN_ENTRY)
+    if app.conf.task_always_eager and entry.task in app.tasks:
+        yield EAGER
+    if signals.before_task_publish.receivers:
+        yield SIGNAL
+    if app.conf.task_protocol != 2:
+        yield PROTOCOL.format(app.conf.task_protocol)
 
 
-def next_of(instants: Sequence[dt.datetime]) -> dict[str, list[str]]:
-    """Return the next instants of an entry as JSON holds them."""
-    return {"next_at": [at.isoformat() for at in instants]}
+def overrides(kind: type, methods: Sequence[str]) -> Iterator[str]:
+    """Yield what a class of the application overrides of these methods, if it does."""
+    own = [name for name in methods if (one := _owner(kind, name)) and not is_known(one)]
+    if own:
+        yield NOT_CALLED.format(class_name(kind), " and ".join(own))
+
+
+def is_known(kind: type) -> bool:
+    """Whether a class is one of Celery's, django-celery-beat's or RedBeat's own."""
+    return kind.__module__.partition(".")[0] in KNOWN
+
+
+def _owner(kind: type, name: str) -> type | None:
+    return next((one for one in kind.__mro__ if name in vars(one)), None)
+
+
+def stored_beside(app: Any, name: str, given: Any, stored: Any) -> list[str]:
+    """Return what to know of an entry of `beat_schedule` that its scheduler stores otherwise."""
+    from celery.beat import ScheduleEntry
+
+    with suppress(Exception):  # of an entry that beat would not take
+        own = made_of(app, ScheduleEntry, name, given)
+        pairs = {part: (getattr(own, part), getattr(stored, part)) for part in PARTS}
+        pairs["args"] = (list(own.args or ()), list(stored.args or ()))
+        others = [part for part, (one, other) in pairs.items() if one != other]
+        return [OTHERWISE.format(", ".join(others))] if others else []
+    return []
+
+
+def add_remarks(entry: dict[str, Any], remarks: Sequence[str]) -> None:
+    """Add what to know of an entry that can move, if anything."""
+    if remarks and "broken" not in entry:
+        entry["remarks"] = [*entry.get("remarks", ()), *remarks]
 
 
 def aware(at: dt.datetime) -> dt.datetime:
@@ -180,36 +214,11 @@ def aware(at: dt.datetime) -> dt.datetime:
     return at if at.tzinfo else at.replace(tzinfo=dt.timezone.utc)
 
 
-def _list(value: Any) -> list[Any]:
-    if value is not None and not isinstance(value, (list, tuple)):
-        raise Broken(f"its args {shown(value)} are not a list")
-    return list(value or ())
-
-
-def _dict(part: str, value: Any) -> dict[str, Any]:
-    if value is not None and not isinstance(value, Mapping):
-        raise Broken(f"its {part} {shown(value)} are not a dictionary")
-    return dict(value or {})
-
-
-def check_arguments(app: Any, task: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Raise Broken for arguments with which Celery itself refuses to send a task."""
-    known = app.tasks.get(task)
-    if not getattr(known, "typing", False) or not hasattr(known, "__header__"):
-        return
-    try:
-        known.__header__(*args, **kwargs)
-    except TypeError as error:
-        raise Broken(f"beat cannot send it: {text_of(error)}") from None
-
-
 def class_of(app: Any, task: str) -> dict[str, Any]:
     """Return the class of a task that overrides what Celery's own does, and the methods."""
-    from celery import Task
-
-    kind = type(app.tasks[task]) if task in app.tasks else Task
-    overrides = [one for one in METHODS if getattr(kind, one) is not getattr(Task, one)]
-    if not overrides:
+    kind = type(app.tasks[task]) if task in app.tasks else object
+    own = [name for name in OF_A_TASK if (one := _owner(kind, name)) and not is_known(one)]
+    if not own:
         return {}
-    owner = next(one for one in kind.__mro__ if any(name in vars(one) for name in overrides))
-    return {"task_class": {"name": class_name(owner), "overrides": overrides}}
+    owner = next(one for one in kind.__mro__ if any(name in vars(one) for name in own))
+    return {"task_class": {"name": class_name(owner), "overrides": own}}

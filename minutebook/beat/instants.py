@@ -70,16 +70,25 @@ def _offset(at: dt.datetime, zone: dt.tzinfo) -> dt.timedelta | None:
     return at.astimezone(zone).utcoffset()
 
 
-def of_schedule(schedule: Any, app: Any, ran: Ran, now: dt.datetime) -> list[dt.datetime]:
-    """Return the next instants of one of Celery's schedules."""
-    with set_clock(schedule, app) as (set_to, zone):
+def of_entry(entry: Any, app: Any, ran: Ran, now: dt.datetime) -> list[dt.datetime]:
+    """Return the next instants of an entry of beat: its own `is_due` is asked."""
+    its = copy_of(entry)
+    with set_clock(its.schedule, app) as (set_to, zone):
 
         def is_due(last: dt.datetime, at: dt.datetime) -> tuple[bool, float | None]:
             set_to(at)
-            due, wait_s = schedule.is_due(last.astimezone(app.timezone))
+            its.at, its.last_run_at = at.astimezone(app.timezone), last.astimezone(app.timezone)
+            due, wait_s = its.is_due()
             return due, wait_s
 
         return next_instants(is_due, zone, ran, now)
+
+
+def copy_of(entry: Any) -> Any:
+    """Return a copy of an entry; its own way is to make it anew, without its application."""
+    its = object.__new__(type(entry))
+    vars(its).update(vars(entry))
+    return its
 
 
 def follows_the_wall_clock(schedule: Any, app: Any, now: dt.datetime) -> bool:
@@ -87,11 +96,14 @@ def follows_the_wall_clock(schedule: Any, app: Any, now: dt.datetime) -> bool:
 
     Celery counted intervals so until 5.7: one of a day keeps its time of the day.
     """
+    from celery.beat import ScheduleEntry
+
+    entry = ScheduleEntry("it", "it", schedule=schedule, app=app)
     every: dt.timedelta = schedule.run_every
     for change in _changes(app.timezone, rounded_up(now)):
         last = rounded_up(change - every / 2)
         expected = [last + number * every for number in range(1, COUNT + 1)]
-        if of_schedule(schedule, app, Ran(last), last) != [rounded_up(at) for at in expected]:
+        if of_entry(entry, app, Ran(last), last) != [rounded_up(at) for at in expected]:
             return True
     return False
 

@@ -1,96 +1,202 @@
-"""The message that beat sends for an entry: its options and its place, by Celery's own router.
+"""The message that Celery itself makes for a task, caught before it is sent.
 
-Nothing is sent, and no signal of the application is called.
+Nothing is sent or run. No signal of the application is called, and no `apply_async` that a task's
+class overrides.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import datetime as dt
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
-# Options of a task that Celery adds to an entry's. Its time limits hold in the worker anyway.
-OF_THE_TASK = (
-    *("queue", "exchange", "routing_key", "priority", "expires"),
-    *("serializer", "delivery_mode", "compression"),
+from minutebook.beat.instants import copy_of
+from minutebook.error_text import text_of
+
+# What kombu is told beside the message, and what differs from one message to the next.
+ASIDE = frozenset(
+    {"correlation_id", "reply_to", "expiration", "exchange", "routing_key", "headers"}
+    | {"body", "declare", "retry", "retry_policy", "timeout", "confirm_timeout"}
 )
-PLACE = ("queue", "exchange", "routing_key", "exchange_type")
+# Headers of Celery that the options of an action say, and the one that beat writes.
+SAID = frozenset({"expires", "ignore_result", "celery_beat_task"})
+# As in the messages of an action; each may be None, too.
+PLAIN = {
+    "serializer": ("json",),
+    "delivery_mode": (2, "persistent"),
+    "mandatory": (False,),
+    "immediate": (False,),
+}
+LIMITS = ("time_limit", "soft_time_limit")
+AN_INSTANT = "its messages expire at {}, an instant, and those of an action after a span"
+LAZY = "beat calls {} each time that it sends, and the arguments of an action do not change"
 
 
-def message_options(
-    app: Any,
-    task: str,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    given: Mapping[str, Any],
-    *,
-    by_name: bool = False,
+class Unsendable(ValueError):
+    """A message that Celery does not make, or that no action can send: why, and what to do."""
+
+    def __init__(self, why: str, instead: str) -> None:
+        super().__init__(why)
+        self.instead = instead
+
+
+def message_of_entry(app: Any, entry: Any) -> dict[str, Any]:
+    """Return the task, args, kwargs and options of the message that beat makes for an entry."""
+    from celery.beat import BeatLazyFunc, Scheduler
+
+    its = copy_of(entry)
+    its.options = dict(entry.options or {})
+    if its.options.get("headers"):
+        its.options["headers"] = dict(its.options["headers"])
+    lazy = [one for one in (*entry.args, *entry.kwargs.values()) if isinstance(one, BeatLazyFunc)]
+    if lazy:
+        called = getattr(lazy[0], "_func", lazy[0])
+        why = LAZY.format(getattr(called, "__qualname__", type(called).__name__))
+        raise Unsendable(why, "let the task find that value itself when it runs")
+    scheduler = Scheduler(app, lazy=True)
+    send = partial(scheduler.apply_async, its, advance=False)
+    return message_of(app, entry.task, entry.options or {}, send)
+
+
+def message_of(
+    app: Any, task: str, given: Mapping[str, Any], send: Callable[..., Any]
 ) -> dict[str, Any]:
-    """Return the options of a message, and the queue that it arrives in.
+    """Return the task, args, kwargs and options of the message that a call of Celery makes.
 
-    If that is not one queue alone, its exchange and routing key stand there instead. `send_task`
-    sends it `by_name`, without the options of the task. Raises ValueError for a message that
-    arrives nowhere.
+    `send` is the call, which takes a producer; `given` are its own options. Options that no action
+    has are among the others. Raises Unsendable.
     """
-    known = None if by_name else app.tasks.get(task)
-    of_task = {name: getattr(known, name, None) for name in OF_THE_TASK} if known else {}
-    options = {**of_task, **given}
-    # Celery takes it out before it asks the router.
-    expires = options.pop("expires", None)
-    routed = {**app.amqp.router.route(options, task, args, kwargs, known), "expires": expires}
-    place = {name: routed.pop(name, None) for name in PLACE}
-    found = {name: value for name, value in routed.items() if value is not None}
-    return {**found, **_arrives(app, *_address(app, **place))}
-
-
-def _address(
-    app: Any, queue: Any, exchange: Any, routing_key: str | None, exchange_type: str | None
-) -> tuple[str, str]:
-    """Return the exchange and routing key of a message, as Celery's `send_task_message` does."""
-    if queue is None and exchange is None:
-        queue = app.amqp.default_queue
-    if isinstance(queue, str):
-        queue = app.amqp.queues[queue]
-    of_queue = getattr(queue, "exchange", None)
-    kind = exchange_type or getattr(of_queue, "type", "direct")
-    if (not exchange or not routing_key) and kind == "direct":
-        return "", queue.name if queue else ""
-    if exchange is None:
-        exchange = (of_queue and of_queue.name) or app.amqp.default_exchange
-        routing_key = routing_key or queue.routing_key or app.conf.task_default_routing_key
-    return str(getattr(exchange, "name", exchange)), routing_key or ""
-
-
-def _arrives(app: Any, exchange: str, key: str) -> dict[str, str]:
-    """Return the only declared queue that gets a message, or the exchange and key."""
-    if not key:
-        raise ValueError(f"its message to the exchange {exchange!r} has no routing key")
-    if not exchange:
-        return {"queue": key}
-    bound = [
-        (queue.name, kind, pattern or "")
-        for queue in app.amqp.queues.values()
-        for name, kind, pattern in _bindings(queue)
-        if name == exchange
-    ]
-    is_topic = _topics_of(app) if any(kind == "topic" for _, kind, _ in bound) else operator.eq
-    takers = {
-        queue
-        for queue, kind, pattern in bound
-        if (is_topic(pattern, key) if kind == "topic" else pattern == key)
+    known = app.tasks.get(task)
+    try:
+        with _catching(app, known) as (producer, found):
+            send(producer=producer)
+    except Exception as error:  # of Celery, or of a user's router
+        # Beat wraps what the call raises.
+        cause = error.__context__ if type(error).__name__ == "SchedulingError" else error
+        why = f"beat cannot send it: {text_of(cause or error)}"
+        raise Unsendable(why, "correct it in the application, and write it again") from None
+    args, kwargs, embedded = found["body"]
+    plain = app.amqp.as_task_v2(found["headers"]["id"], task, args, kwargs).headers
+    options = {
+        **_expires(found, given, known),
+        **_ignore_result(found["headers"], given, known),
+        **_left_out(found, given, plain, known),
+        **{name: one for name, one in embedded.items() if one},
+        **_arrives(app, found["exchange"], found["routing_key"]),
     }
-    # What other exchanges do, such as fanout, no queue's name can say: workers add queues to them.
-    is_known = all(kind in ("direct", "topic") for _, kind, _ in bound)
-    if is_known and len(takers) == 1:
-        return {"queue": takers.pop()}
+    if headers := {name: one for name, one in found["headers"].items() if name not in plain}:
+        headers.pop("celery_beat_task", None)
+        options.update({"headers": headers} if headers else {})
+    return {"task": task, "args": args, "kwargs": kwargs, "options": options}
+
+
+@contextmanager
+def _catching(app: Any, task: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Yield a producer that sends nothing, and what it keeps instead: one message."""
+    from celery import Task, signals
+
+    found: dict[str, Any] = {}
+
+    def publish(body: Any, **given: Any) -> None:
+        # An event follows, if the application wants it.
+        found.update({} if found else {**given, "body": body})
+
+    # It is not opened.
+    producer = app.amqp.Producer(app.connection_for_write(), auto_declare=False)
+    producer.publish = publish
+    changes: list[tuple[Any, str, Any]] = [
+        (signals.before_task_publish, "receivers", []),
+        (signals.after_task_publish, "receivers", []),
+        (signals.task_sent, "receivers", []),
+        (app.backend, "on_task_call", lambda *_args: None),
+        (app.conf, "task_always_eager", False),
+        (app.conf, "task_protocol", 2),
+        *([(task, "apply_async", partial(Task.apply_async, task))] if task else []),
+    ]
+    before = [(one, name, getattr(one, name)) for one, name, _ in changes]
+    try:
+        for one, name, value in changes:
+            setattr(one, name, value)
+        yield producer, found
+    finally:
+        for one, name, value in before:
+            setattr(one, name, value)
+
+
+def _expires(found: Mapping[str, Any], given: Mapping[str, Any], task: Any) -> dict[str, Any]:
+    if found.get("expiration") is None:
+        return {}
+    at = given.get("expires", getattr(task, "expires", None))
+    if isinstance(at, (str, dt.datetime)):
+        shown = at if isinstance(at, str) else at.isoformat()
+        raise Unsendable(AN_INSTANT.format(shown), "write a number of seconds")
+    return {"expires": found["expiration"]}
+
+
+def _ignore_result(
+    headers: Mapping[str, Any], given: Mapping[str, Any], task: Any
+) -> dict[str, bool]:
+    """Return whether the result is stored, if the message says another thing than its task."""
+    said = given.get("ignore_result") if task is None else headers.get("ignore_result")
+    is_own = task is not None and bool(said) == bool(task.ignore_result)
+    return {} if said is None or is_own else {"ignore_result": bool(said)}
+
+
+def _left_out(
+    found: Mapping[str, Any], given: Mapping[str, Any], plain: Mapping[str, Any], task: Any
+) -> dict[str, Any]:
+    """Return the parts of a message beside its task, headers and place."""
+    parts = {
+        name: one
+        for name, one in found.items()
+        if name not in ASIDE and one is not None and one not in PLAIN.get(name, ())
+    }
+    changed = {
+        name: one
+        for name, one in found["headers"].items()
+        if name in plain and name not in SAID and one != plain[name]
+    }
+    changed.pop("origin", None)
+    # Its task's own limits hold in the worker anyway.
+    limits = zip(LIMITS, changed.pop("timelimit", ()))
+    parts.update((name, one) for name, one in limits if one != getattr(task, name, None))
+    if "eta" in changed and "countdown" in given:
+        changed["countdown"] = given["countdown"]
+        del changed["eta"]
+    return {**parts, **changed}
+
+
+def _arrives(app: Any, exchange: Any, key: str) -> dict[str, str]:
+    """Return the exchange and key of a message, or the only queue that gets it by kombu."""
+    exchange = str(getattr(exchange, "name", exchange) or "")
+    if not key:
+        why = f"its message to the exchange {exchange!r} has no routing key"
+        raise Unsendable(why, "give it a routing_key, or name a queue alone")
+    takers = _takers(app, exchange, key) if exchange and is_of_kombu(app) else []
+    if not exchange or len(takers) == 1:
+        return {"queue": takers[0] if takers else key}
     return {"exchange": exchange, "routing_key": key}
 
 
-def _bindings(queue: Any) -> Iterator[tuple[str, str, str | None]]:
-    """Yield the exchanges that a queue is bound to: name, type and routing key."""
-    for one in (queue, *(queue.bindings or ())):
-        if one.exchange:
-            yield one.exchange.name, one.exchange.type, one.routing_key
+def _takers(app: Any, exchange: str, key: str) -> list[str]:
+    """Return the queues of the application that get a message, by kombu's own exchanges.
+
+    A fanout has none: workers add queues to it.
+    """
+    from kombu import Connection
+    from kombu.transport.virtual import BrokerState
+
+    with Connection("memory://") as connection:
+        transport: Any = connection.transport
+        transport.state = BrokerState()
+        channel: Any = connection.default_channel
+        for queue in app.amqp.queues.values():
+            queue(channel).declare()
+        if exchange not in channel.state.exchanges or channel.typeof(exchange).type == "fanout":
+            return []
+        return sorted(set(channel._lookup(exchange, key)))
 
 
 def is_of_kombu(app: Any) -> bool:
@@ -100,22 +206,3 @@ def is_of_kombu(app: Any) -> bool:
     # It is not opened.
     with app.connection_for_write() as connection:
         return issubclass(connection.get_transport_cls(), Transport)
-
-
-def _topics_of(app: Any) -> Callable[[str, str], bool]:
-    """Return whether a key matches a pattern: kombu decides for Redis, otherwise the broker."""
-    from kombu.transport.virtual.exchange import TopicExchange
-
-    if not is_of_kombu(app):
-        return lambda pattern, key: _are_words(pattern.split("."), key.split("."))
-    kombu: Any = TopicExchange(None)
-    return lambda pattern, key: bool(kombu._match(kombu.key_to_pattern(pattern), key))
-
-
-def _are_words(pattern: Sequence[str], words: Sequence[str]) -> bool:
-    """Whether words match a topic's pattern: `*` is one word, `#` any number."""
-    if not pattern:
-        return not words
-    if pattern[0] == "#":
-        return any(_are_words(pattern[1:], words[skipped:]) for skipped in range(len(words) + 1))
-    return bool(words) and pattern[0] in ("*", words[0]) and _are_words(pattern[1:], words[1:])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import os
 from typing import Any
 
-from minutebook.json_values import shown
-
 FIELDS = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
-# A class of django-celery-beat: it adds a zone, which Celery's own engine is asked for.
+# Classes of django-celery-beat: one adds a zone, which Celery's own engine is asked for.
 WITH_A_ZONE = "django_celery_beat.tzcrontab.TzAwareCrontab"
+CLOCKED = "django_celery_beat.clockedschedule.clocked"
 # A class of RedBeat, with the arguments of dateutil's `rrule`. It reads instants in UTC offsets.
 RECURRENCE = "redbeat.schedules.rrule"
 PARTS = (
@@ -19,41 +19,32 @@ PARTS = (
     *("byhour", "byminute", "bysecond"),
 )
 MINUTE = dt.timedelta(minutes=1)
+# In the paths of zones.
+ZONES = "zoneinfo/"
 
 
-def described(app: Any, given: Any, *, relative: bool) -> dict[str, Any]:
-    """Return the schedule of an entry; `other` shows what only its own code understands.
+def described(schedule: Any) -> dict[str, Any]:
+    """Return the schedule of an entry; `other` names what only its own code understands.
 
     Raises ValueError for a schedule that does not go by the time.
     """
     from celery import schedules
 
-    if not _is_schedule(given):
-        return {"other": shown(given)}
-    schedule: Any = schedules.maybe_schedule(given, relative, app=app)
+    kind: Any = type(schedule)
+    name = class_name(kind)
     _check_clock(schedule)
-    kind = type(schedule)
-    if kind is schedules.crontab or class_name(kind) == WITH_A_ZONE:
-        fields = {name: _field(schedule, name) for name in FIELDS}
-        return {"crontab": fields, "timezone": zone_name(_zone_of(schedule))}
-    if kind is schedules.solar:
-        return {"solar": {"event": schedule.event, "lat": schedule.lat, "lon": schedule.lon}}
-    if class_name(kind) == RECURRENCE:
-        return {"rrule": {name: _part(getattr(schedule, name)) for name in PARTS}}
     if kind is schedules.schedule:
         found: dict[str, Any] = {"every_s": schedule.run_every.total_seconds()}
         return {**found, "relative": True} if schedule.relative else found
-    return {"other": class_name(kind)}
-
-
-def meaning(app: Any, given: Any) -> Any:
-    """Return what a schedule means: crontabs that are written otherwise may mean the same."""
-    from celery.schedules import crontab
-
-    found = described(app, given, relative=False)
-    if isinstance(given, crontab):
-        return {**found, "crontab": [sorted(getattr(given, name)) for name in FIELDS]}
-    return found
+    if kind is schedules.crontab or name == WITH_A_ZONE:
+        fields = {name: _field(schedule, name) for name in FIELDS}
+        return {"crontab": fields, "timezone": zone_name(_zone_of(schedule))}
+    if kind is schedules.solar:
+        its: Any = schedule
+        return {"solar": {"event": its.event, "lat": float(its.lat), "lon": float(its.lon)}}
+    if name == RECURRENCE:
+        return {"rrule": {name: _part(getattr(schedule, name)) for name in PARTS}}
+    return {"clocked": _part(schedule.clocked_time)} if name == CLOCKED else {"other": name}
 
 
 def _part(value: Any) -> Any:
@@ -68,7 +59,8 @@ def _part(value: Any) -> Any:
     return value
 
 
-def _is_schedule(given: Any) -> bool:
+def is_schedule(given: Any) -> bool:
+    """Whether Celery takes a value for a schedule."""
     from celery.schedules import BaseSchedule
 
     if isinstance(given, (int, float)):
@@ -101,8 +93,16 @@ def _field(schedule: Any, name: str) -> str:
 
 
 def zone_name(zone: Any) -> str:
-    """Return the name of a zone of zoneinfo, pytz or datetime."""
+    """Return the name of a zone of zoneinfo, pytz or datetime; of Celery's local one, too."""
+    if type(zone).__name__ == "LocalTimezone":
+        return os.environ.get("TZ", "").lstrip(":") or _zone_of_machine() or str(zone)
     return str(getattr(zone, "key", None) or getattr(zone, "zone", None) or zone)
+
+
+def _zone_of_machine() -> str:
+    """Return the zone that the machine's clock shows, empty if its file is no link."""
+    path = os.path.realpath("/etc/localtime")
+    return path.partition(ZONES)[2]
 
 
 def class_name(kind: type) -> str:

@@ -1,61 +1,66 @@
-"""Celery tasks that jobs of APScheduler send: their names, and where Celery's router sends them."""
+"""Celery tasks that jobs of APScheduler send, and the messages that Celery makes for them."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from minutebook.json_values import said
 
+NAMES = ("args", "kwargs")
 
-class Sent(NamedTuple):
-    """A task that is sent: its application, name, arguments, and the options of the call."""
+
+class Call(NamedTuple):
+    """A call that sends a task: its application, the task's name, its options, and the call."""
 
     app: Any
     name: str
-    args: Sequence[Any]
-    kwargs: Mapping[str, Any]
     options: Mapping[str, Any]
-    by_name: bool = False
+    send: Callable[..., Any]
+    # Whether the job calls this, or the task itself in the scheduler's process.
+    sends: bool = True
 
 
 def task_of(
     function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], unsaid: list[str]
 ) -> dict[str, Any]:
-    """Return the name of the task that a function is or sends, and the options of its message.
+    """Return the message of the task that a function is or sends; nothing for another function.
 
-    Nothing for another function. What JSON cannot hold is added to `unsaid`.
+    What JSON cannot hold is added to `unsaid`. Raises Unsendable.
     """
     # No function is of Celery before it is imported, and it need not be installed.
-    sent = _sent(function, args, kwargs) if "celery" in sys.modules else None
-    if sent is None:
+    call = _call(function, args, kwargs) if "celery" in sys.modules else None
+    if call is None:
         return {}
-    from minutebook.beat.messages import message_options
+    from minutebook.beat.messages import message_of
 
-    parts = (sent.app, sent.name, sent.args, sent.kwargs, sent.options)
-    options = message_options(*parts, by_name=sent.by_name)
-    return {"task": sent.name, "options": said("options", options, unsaid)}
+    made = message_of(call.app, call.name, call.options, call.send)
+    return {
+        "task": call.name,
+        "sends": call.sends,
+        "options": said("options", made["options"], unsaid),
+        **{f"task_{part}": said(part, made[part], unsaid) for part in NAMES},
+    }
 
 
-def _sent(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sent | None:
+def _call(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call | None:
     from celery import Celery, Task
 
-    owner, method = getattr(function, "__self__", None), getattr(function, "__name__", "")
+    owner: Any = getattr(function, "__self__", None)
+    method = getattr(function, "__name__", "")
+    given: dict[str, Any]
     if isinstance(function, Task):
-        return Sent(function.app, function.name, args, kwargs, {})
+        send = partial(Task.apply_async, function, tuple(args), dict(kwargs))
+        return Call(function.app, function.name, {}, send, sends=False)
     if isinstance(owner, Task) and method == "delay":
-        return Sent(owner.app, owner.name, args, kwargs, {})
-    names = ("args", "kwargs")
+        send = partial(Task.apply_async, owner, tuple(args), dict(kwargs))
+        return Call(owner.app, owner.name, {}, send)
     if isinstance(owner, Task) and method == "apply_async":
-        given = {**dict(zip(names, args)), **kwargs}
-        return Sent(owner.app, owner.name, *_taken(given), given)
+        given = {**dict(zip(NAMES, args)), **kwargs}
+        return Call(owner.app, owner.name, given, partial(Task.apply_async, owner, **given))
     if isinstance(owner, Celery) and method == "send_task":
-        given = {**dict(zip(("name", *names), args)), **kwargs}
-        return Sent(owner, str(given.pop("name", "")), *_taken(given), given, by_name=True)
+        given = {**dict(zip(("name", *NAMES), args)), **kwargs}
+        return Call(owner, str(given.get("name")), given, partial(owner.send_task, **given))
     return None
-
-
-def _taken(given: dict[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]]:
-    """Take the task's arguments out of those of a call."""
-    return given.pop("args", None) or (), given.pop("kwargs", None) or {}

@@ -1,42 +1,50 @@
-"""Entries that an application's scheduler keeps in a database or in Redis.
+"""Entries that an application's scheduler keeps itself: in a database, in Redis, or in its code.
 
-They are read through the application's own connection. No scheduler is made, because each writes
-default entries when it begins.
+They are read through the application's own connection. The schedulers of django-celery-beat and
+RedBeat are not made, because each writes default entries when it begins.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import json
+import os
 import shelve
 from collections.abc import Iterator
-from contextlib import suppress
 from copy import copy
 from functools import partial
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 from minutebook.beat.entries import (
-    about_clocks,
+    OF_A_SCHEDULER,
+    Broken,
+    add_remarks,
     aware,
     broken,
-    check_arguments,
-    class_of,
-    definition_of,
-    entry_of,
     guarded,
-    next_of,
+    overrides,
+    said_of,
 )
-from minutebook.beat.instants import EPOCH, Ran, next_instants, set_clock
-from minutebook.beat.messages import message_options
-from minutebook.beat.schedules import class_name, zone_name
-from minutebook.json_values import said
+from minutebook.beat.instants import EPOCH, Ran
+from minutebook.beat.schedules import class_name
 
 DJANGO = "django_celery_beat.schedulers.DatabaseScheduler"
 REDBEAT = "redbeat.schedulers.RedBeatScheduler"
-PLAIN = ("celery.beat.Scheduler", "celery.beat.PersistentScheduler")
-OPTIONS = ("queue", "exchange", "routing_key", "priority")
-SCHEDULES = ("crontab", "interval", "clocked", "solar")
+# What a scheduler of the application overrides if it has entries of its own.
+READS = ("schedule", "get_schedule")
+BUILDS = ("setup_schedule", "merge_inplace", "update_from_dict", "install_default_entries")
 GONE = "RedBeat's schedule names it, and its definition is gone from Redis: RedBeat cannot run it"
+# How Redis names a hash.
+HASHES = ("hash", b"hash")
+EXPIRES = "its messages expire at its end; one of the action that waits then is run"
+DISABLES = "django-celery-beat disables it: its schedule is gone, or its arguments are not JSON"
+
+
+class Stored(NamedTuple):
+    """An entry as JSON holds it, and the entry itself if its scheduler's class could make it."""
+
+    said: dict[str, Any]
+    entry: Any = None
 
 
 def scheduler_of(app: Any, named: str | None) -> type:
@@ -48,31 +56,60 @@ def scheduler_of(app: Any, named: str | None) -> type:
     return found
 
 
-def stored_entries(app: Any, scheduler: Any) -> Iterator[dict[str, Any]]:
-    """Yield the entries that a scheduler keeps itself, beside those of `beat_schedule`."""
-    names = [class_name(one) for one in scheduler.__mro__]
-    if DJANGO in names:
-        yield from _of_django(app, scheduler)
-    elif REDBEAT in names:
-        yield from _of_redbeat(app, scheduler.Entry)
-    if names[0] not in (DJANGO, REDBEAT, *PLAIN):
-        why = f"what the scheduler {names[0]} keeps or changes itself is not read"
-        yield broken("beat_scheduler", why, "write an action for each entry that is not here")
+def is_of(scheduler: Any, name: str) -> bool:
+    """Whether a scheduler is of that class, or of one derived from it."""
+    return name in map(class_name, scheduler.__mro__)
 
 
 def keeps_entries(scheduler: Any) -> bool:
-    """Return whether a scheduler stores the entries of `beat_schedule` when it starts."""
-    return not {DJANGO, REDBEAT}.isdisjoint(class_name(one) for one in scheduler.__mro__)
+    """Whether a scheduler stores the entries of `beat_schedule` when it starts."""
+    return is_of(scheduler, DJANGO) or is_of(scheduler, REDBEAT)
 
 
-def _of_django(app: Any, scheduler: Any) -> Iterator[dict[str, Any]]:
-    reads = _reading(scheduler.Entry)
+def has_own(scheduler: Any) -> bool:
+    """Whether a scheduler of the application itself decides which entries there are."""
+    return not keeps_entries(scheduler) and any(overrides(scheduler, (*READS, *BUILDS)))
+
+
+def stored_entries(app: Any, scheduler: Any) -> Iterator[Stored]:
+    """Yield the entries that a scheduler keeps itself, beside those of `beat_schedule`."""
+    if is_of(scheduler, DJANGO):
+        yield from _of_django(app, scheduler)
+    elif is_of(scheduler, REDBEAT):
+        yield from _of_redbeat(app, scheduler.Entry)
+    elif has_own(scheduler):
+        yield from _of_its_own(app, scheduler)
+
+
+def remarks_on(scheduler: Any) -> list[str]:
+    """Return what a scheduler of the application decides otherwise than Celery's."""
+    return [*overrides(scheduler, OF_A_SCHEDULER)]
+
+
+def _of_its_own(app: Any, scheduler: Any) -> Iterator[Stored]:
+    """Yield the entries of a scheduler that is made as beat makes it, and does not tick."""
+    with TemporaryDirectory() as folder:
+        made = scheduler(app=app, lazy=True, schedule_filename=os.path.join(folder, "schedule"))
+        if any(overrides(scheduler, BUILDS)) and not any(overrides(scheduler, READS)):
+            made.setup_schedule()
+        entries = dict(made.schedule)
+        for name, entry in entries.items():
+            yield Stored(guarded(name, partial(said_of, app, entry, Ran())), entry)
+
+
+def _of_django(app: Any, scheduler: Any) -> Iterator[Stored]:
+    kind = _reading(scheduler.Entry)
     for row in scheduler.Model._default_manager.order_by("pk"):
-        entry = guarded(row.name, partial(_row, app, row))
-        if row.enabled:
-            with suppress(Exception):  # of what the importer refuses, or of a user's class
-                entry.update(next_of(_next_of_row(app, reads, row)))
-        yield entry
+        its, made = copy(row), Made()
+        # An entry counts a one-off's runs, and saves it.
+        its.save = _refuse_to_save
+        yield Stored(guarded(row.name, partial(_row, app, kind, its, made)), made.entry)
+
+
+class Made:
+    """Keeps the entry that was made of a row."""
+
+    entry: Any = None
 
 
 def _reading(kind: Any) -> Any:
@@ -84,82 +121,38 @@ def _reading(kind: Any) -> Any:
         return at if is_aware else at.astimezone(dt.timezone.utc).replace(tzinfo=None)
 
     def refuse(_entry: Any, _row: Any) -> None:
-        raise LookupError("it is disabled at its next look")
+        raise Broken(DISABLES)
 
-    methods = {"at": EPOCH, "_default_now": default_now}
-    return type(kind.__name__, (kind,), {**methods, "_disable": refuse})
-
-
-def _next_of_row(app: Any, reads: Any, row: Any) -> list[dt.datetime]:
-    """Return when django-celery-beat's own entry is due next; raises an error for one never."""
-    its = copy(row)
-    # It counts a one-off's runs, and saves it.
-    its.save, is_one_off = _refuse_to_save, bool(row.one_off)
-    entry = reads(its, app=app)
-    with set_clock(entry.schedule, app) as (set_to, zone):
-
-        def is_due(last: dt.datetime, at: dt.datetime) -> tuple[bool, float | None]:
-            set_to(at)
-            entry.at, entry.last_run_at = at.astimezone(app.timezone), last
-            is_now, wait_s = entry.is_due()
-            return is_now, wait_s
-
-        found = next_instants(is_due, zone, Ran(aware(entry.last_run_at)), app.now())
-    return found[:1] if is_one_off else found
+    methods = {"at": EPOCH, "_default_now": default_now, "_disable": refuse}
+    return type(kind.__name__, (kind,), {**methods, "__module__": kind.__module__})
 
 
 def _refuse_to_save(*_args: Any, **_kwargs: Any) -> None:
     raise LookupError("it has run, and is disabled at its next look")
 
 
-def _row(app: Any, row: Any) -> dict[str, Any]:
-    """Return a periodic task: its columns, those of its schedule, and its message's options."""
-    options = {name: getattr(row, name) for name in OPTIONS if getattr(row, name) is not None}
-    args, kwargs = _loaded(row.args, list), _loaded(row.kwargs, dict)
-    check_arguments(app, row.task, args, kwargs)
-    options["expires"] = row.expire_seconds
-    unsaid: list[str] = []
+def _row(app: Any, kind: Any, row: Any, made: Made) -> dict[str, Any]:
+    """Return a periodic task, by the entry that django-celery-beat makes of it."""
+    made.entry = entry = kind(row, app=app)
+    entry.enabled = bool(row.enabled)
+    is_once = bool(row.one_off) or row.clocked_id is not None
+    # Its look at the clock counts the run anew.
+    has_run = is_once and bool(row.total_run_count)
+    # A row's end is the instant at which its messages expire, too.
+    is_bound = row.expires is not None and entry.options.get("expires") == row.expires
+    if is_bound:
+        del entry.options["expires"]
+    found = said_of(app, entry, Ran(aware(entry.last_run_at)))
+    add_remarks(found, [EXPIRES] if is_bound else [])
+    bounds = {"starts_at": row.start_time, "ends_at": row.expires}
     return {
-        "name": row.name,
-        "options": said("options", message_options(app, row.task, args, kwargs, options), unsaid),
-        "row": said("row", _columns(row), unsaid),
-        "schedules": said("schedules", dict(_schedules(row)), unsaid),
-        "unsaid": unsaid,
-        **class_of(app, row.task),
-        **about_clocks(app, row.schedule),
-        "defined": definition_of(
-            app, {"task": row.task, "args": args, "kwargs": kwargs, "schedule": row.schedule}
-        ),
+        **found,
+        **({"next_at": found["next_at"][:1]} if is_once and "next_at" in found else {}),
+        "description": row.description or "",
+        "once": is_once,
+        "has_run": has_run,
+        **{key: _aware(at).isoformat() for key, at in bounds.items() if at is not None},
     }
-
-
-def _loaded(text: str, kind: type) -> Any:
-    """Return the arguments for the router; the importer refuses those that are not JSON."""
-    try:
-        found = json.loads(text or "null")
-    except ValueError:
-        return kind()
-    return found if isinstance(found, kind) else kind()
-
-
-def _schedules(row: Any) -> Iterator[tuple[str, Any]]:
-    for name in SCHEDULES:
-        if getattr(row, f"{name}_id", None) is not None:
-            yield f"{name}_id", _columns(getattr(row, name))
-
-
-def _columns(row: Any) -> dict[str, Any]:
-    names = [one.attname for one in row._meta.concrete_fields]
-    return {name: _column(name, getattr(row, name)) for name in names}
-
-
-def _column(name: str, value: Any) -> Any:
-    if isinstance(value, dt.datetime):
-        # Beat itself writes it, always in UTC.
-        return (aware(value) if name == "last_run_at" else _aware(value)).isoformat()
-    if isinstance(value, dt.tzinfo):
-        return zone_name(value)
-    return value if value is None or isinstance(value, (str, int, float)) else str(value)
 
 
 def _aware(at: dt.datetime) -> dt.datetime:
@@ -169,37 +162,39 @@ def _aware(at: dt.datetime) -> dt.datetime:
     return make_aware(at) if is_naive(at) else at
 
 
-def _of_redbeat(app: Any, entry: Any) -> Iterator[dict[str, Any]]:
+def _of_redbeat(app: Any, kind: Any) -> Iterator[Stored]:
     from redbeat.schedulers import ensure_conf, get_redis
 
-    prefix, client = ensure_conf(app).key_prefix, get_redis(app)
+    conf, client = ensure_conf(app), get_redis(app)
+    prefix = conf.key_prefix
     pattern = "".join(f"\\{one}" if one in "*?[]\\" else one for one in prefix) + "*"
-    keys = (one.decode() if isinstance(one, bytes) else one for one in client.scan_iter(pattern))
-    for key in sorted(keys):
+    planned = {
+        _text(key): score for key, score in client.zrange(conf.schedule_key, 0, -1, withscores=True)
+    }
+    for key in sorted({*map(_text, client.scan_iter(pattern)), *planned}):
+        name, made = key[len(prefix) :], Made()
         # Keys with a second colon are RedBeat's own: its schedule, its statics, its lock.
-        if not key.startswith(f"{prefix}:") and client.type(key) in ("hash", b"hash"):
-            name = key[len(prefix) :]
-            yield guarded(name, partial(_of_key, app, entry, key, name))
-    for member in client.zrange(ensure_conf(app).schedule_key, 0, -1):
-        key = member.decode() if isinstance(member, bytes) else member
-        name = key[len(prefix) :]
+        if key.startswith(f"{prefix}:") or (key not in planned and client.type(key) not in HASHES):
+            continue
+        if client.hexists(key, "definition"):
+            score = planned.get(key)
+            yield Stored(guarded(name, partial(_of_key, app, kind, key, score, made)), made.entry)
         # Beat stores what stands in `beat_schedule` anew.
-        if not client.exists(key) and name not in (app.conf.beat_schedule or {}):
-            yield broken(name, GONE, "write an action for it, if it still has to run")
+        elif name not in (app.conf.beat_schedule or {}):
+            yield Stored(broken(name, GONE, "write an action for it, if it still has to run"))
 
 
-def _of_key(app: Any, entry: Any, key: str, name: str) -> dict[str, Any]:
-    from redbeat.schedulers import ensure_conf, get_redis
+def _text(key: Any) -> str:
+    return key.decode() if isinstance(key, bytes) else str(key)
 
-    definition = entry.load_definition(key, app=app)
-    score = get_redis(app).zscore(ensure_conf(app).schedule_key, key)
+
+def _of_key(app: Any, kind: Any, key: str, score: float | None, made: Made) -> dict[str, Any]:
+    made.entry = entry = kind.from_key(key, app=app)
     # RedBeat runs no key with a score below 0.
-    is_planned = score is not None and score >= 0
-    due_at = dt.datetime.fromtimestamp(score, dt.timezone.utc) if is_planned else None
-    last_run_at = entry.load_meta(key, app=app)["last_run_at"] if is_planned else None
-    found = entry_of(app, definition.get("name", name), definition, Ran(last_run_at, due_at))
-    found["defined"] = definition_of(app, definition)
-    return found if is_planned else {**found, "next_at": []}
+    if score is None or score < 0:
+        return {**said_of(app, entry, Ran()), "next_at": []}
+    due_at = dt.datetime.fromtimestamp(score, dt.timezone.utc)
+    return said_of(app, entry, Ran(entry.last_run_at, due_at))
 
 
 def last_runs(path: str) -> dict[str, dt.datetime]:

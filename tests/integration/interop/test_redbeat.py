@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from celery import Celery
-from celery.beat import PersistentScheduler
 from celery.schedules import crontab, schedule
 from dateutil.rrule import FR, MO, SU
 from redbeat import RedBeatSchedulerEntry
@@ -21,7 +20,7 @@ from interop.beat_file import entries_of
 from interop.outcomes import Outcome, outcomes
 from minutebook.beat import schedule_of
 from minutebook.beat.entries import OTHERWISE
-from minutebook.beat.stores import GONE, stored_entries
+from minutebook.beat.stores import GONE
 from models.action.document import ParseContext
 from models.values import format_instant
 from models.values.delays import rounded_up
@@ -366,16 +365,3 @@ def test_the_keys_of_redbeat_are_read_with_the_routes_of_the_application(
     routed = made["routed"].document or {}
     step = {"task": "shop.tasks.routed", "queue": "orders", "priority": 7}
     assert routed["operations"]["celery_task"] == step
-
-
-class Elsewhere(PersistentScheduler):
-    """A scheduler that keeps entries where nothing of ours can look."""
-
-
-def test_another_scheduler_is_named_beside_what_is_set_here() -> None:
-    (only,) = stored_entries(Celery("shop", set_as_current=False), Elsewhere)
-
-    assert only["broken"] == (
-        f"what the scheduler {__name__}.Elsewhere keeps or changes itself is not read"
-    )
-    assert not list(stored_entries(Celery("shop", set_as_current=False), PersistentScheduler))

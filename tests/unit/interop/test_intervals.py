@@ -26,12 +26,12 @@ LATE = "it was due at {}: its scheduler would run it at its start, the action wo
 
 
 def of(only: Entry | Refused) -> tuple[object, tuple[str, ...]]:
-    """Return where an interval of 15 minutes begins, and what is remarked."""
+    """Return where an interval of 15 minutes begins, and what is said of it."""
     assert isinstance(only, Entry)
     assert isinstance(only.when, dict)
     (found,) = outcomes([only], CONTEXT)
     assert found.document is not None
-    return only.when.get("starting_at"), found.remarks
+    return only.when.get("starting_at"), (*found.remarks, *found.unknown)
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,24 @@ def of(only: Entry | Refused) -> tuple[object, tuple[str, ...]]:
             (),
             id="due_before_all_else",
         ),
+        pytest.param(
+            {"starts_at": "2026-11-22T16:00:00Z", "last_run_at": "2026-11-22T14:55:00Z"},
+            "2026-11-22T16:00:00Z",
+            (),
+            id="ran_before_its_start",
+        ),
+        pytest.param(
+            {"starts_at": "2026-11-22T14:00:00Z", "last_run_at": "2026-11-22T14:55:00Z"},
+            "2026-11-22T15:10:00Z",
+            (),
+            id="started_and_ran",
+        ),
+        pytest.param(
+            {"enabled": False, "last_run_at": "2026-11-22T14:00:00Z"},
+            "2026-11-22T14:15:00Z",
+            (),
+            id="off",
+        ),
         pytest.param({"last_run_at": "yesterday"}, None, (UNKNOWN,), id="no_instant"),
         pytest.param({"last_run_at": "0001-01-01T00:00:00+23:00"}, None, (UNKNOWN,), id="too_old"),
     ],
@@ -76,60 +94,6 @@ def test_an_entry_of_beat(
     entry = {"name": "it", "task": "t", "schedule": {"every_s": 900}, **said}
     made = {"minutebook_beat": 1, "celery": "5", "timezone": "Europe/Paris", "entries": [entry]}
     (only,) = entries_of({**made, "written_at": "2026-11-22T15:00:00Z"}, "beat.json", NOW)
-
-    assert of(only) == (starting_at, remarks)
-
-
-@pytest.mark.parametrize(
-    ("row", "starting_at", "remarks"),
-    [
-        pytest.param({}, None, (UNKNOWN,), id="nothing"),
-        pytest.param({"last_run_at": "2026-11-22 14:50:00"}, "2026-11-22T15:05:00Z", (), id="ran"),
-        pytest.param({"date_changed": NOW - MINUTE}, "2026-11-22T15:14:00Z", (), id="never_ran"),
-        pytest.param(
-            {"date_changed": NOW, "last_run_at": NOW - MINUTE},
-            "2026-11-22T15:14:00Z",
-            (),
-            id="changed_since",
-        ),
-        pytest.param(
-            {"start_time": NOW + MINUTE, "date_changed": NOW},
-            "2026-11-22T15:01:00Z",
-            (),
-            id="starts_later",
-        ),
-        pytest.param(
-            {"start_time": NOW - 60 * MINUTE, "last_run_at": NOW - 5 * MINUTE},
-            "2026-11-22T15:10:00Z",
-            (),
-            id="started_and_ran",
-        ),
-        pytest.param(
-            {"start_time": NOW + 60 * MINUTE, "last_run_at": NOW - 5 * MINUTE},
-            "2026-11-22T16:00:00Z",
-            (),
-            id="ran_before_its_start",
-        ),
-        pytest.param(
-            {"last_run_at": NOW - 60 * MINUTE},
-            "2026-11-22T14:15:00Z",
-            (LATE.format("2026-11-22T14:15:00Z"),),
-            id="overdue",
-        ),
-        pytest.param(
-            {"last_run_at": NOW - 60 * MINUTE, "enabled": 0}, "2026-11-22T14:15:00Z", (), id="off"
-        ),
-    ],
-)  # fmt: skip
-def test_a_row_of_django_celery_beat(
-    row: Mapping[str, object], starting_at: str | None, remarks: tuple[str, ...]
-) -> None:
-    columns = {"id": 1, "name": "it", "task": "t", "enabled": 1, "interval_id": 1, **row}
-    schedules = {"interval_id": {"id": 1, "every": 15, "period": "minutes"}}
-    entry = {"name": "it", "row": columns, "schedules": schedules}
-    made = {"minutebook_beat": 1, "celery": "5", "timezone": "UTC", "entries": [entry]}
-    written = json.loads(json.dumps(made, default=datetime.isoformat))
-    (only,) = entries_of({**written, "written_at": "2026-11-22T15:00:00Z"}, "beat.json", NOW)
 
     assert of(only) == (starting_at, remarks)
 

@@ -100,14 +100,23 @@ def test_an_entry_whose_next_instants_are_not_known_is_not_compared() -> None:
 
 def test_the_report_shows_both_side_by_side() -> None:
     one = _moved(moved(CRONTAB, days(FOUR - timedelta(hours=1))))
-    made = Import(entries=(one,))
+    made = Import(counts={}, entries=(one,))
 
-    first, original, action, counts = report(made, is_stored=True)
+    head, numbers, *_, place, names, first, second, _, _, _ = report(made, is_stored=True)
 
-    assert first == (
-        "differs  it (beat.json entries[0]): next in beat: 2026-11-26T03:00:00Z, here:"
-        " 2026-11-26T04:00:00Z"
-    )
-    assert original == f"         beat  {', '.join(days(FOUR - timedelta(hours=1)))}"
-    assert action == f"         here  {', '.join(days(FOUR))}"
-    assert counts == "same 0, differs 1, cannot 0"
+    assert head == "same  differs  cannot  entries"
+    assert numbers == "   0        1       0        1"
+    assert place == "  it (beat.json entries[0])"
+    assert names == "    beat                  here"
+    assert first == "    2026-11-26T03:00:00Z  2026-11-26T04:00:00Z"
+    assert second == "    2026-11-27T03:00:00Z  2026-11-27T04:00:00Z"
+
+
+def test_what_most_entries_share_is_said_once_and_makes_none_differ_if_it_cannot_be_known() -> None:
+    entries = [_moved(moved({"every_s": 86_400 + n}, None, name=f"it {n}")) for n in range(60)]
+    lines = list(report(Import(counts={}, entries=tuple(entries)), is_stored=True))
+
+    assert lines[1] == "  60        0       0       60"
+    assert lines[3].startswith("all 60 entries: its last run is unknown")
+    assert all(len(line) <= 80 for line in lines)
+    assert len(lines) < 20

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from apscheduler.schedulers.background import BackgroundScheduler
+from celery import Celery
 
 from interop.apscheduler_jobs import Work, entries_of, written_jobs
 from interop.exported import Exported
@@ -19,6 +20,7 @@ from tasks.built_in import built_in_steps
 NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
 CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
 ALLOW = {"overlap": "allow"}
+app = Celery("shop", broker="redis://", set_as_current=False)
 
 
 def action(when: object, step: Any = None, **rest: Any) -> ScheduledActionModel:
@@ -129,7 +131,7 @@ def test_what_is_exported_is_imported_as_it_was() -> None:
     module: dict[str, Any] = {}
     exec(text_of([made]), module)
     scheduler = BackgroundScheduler(timezone="UTC")
-    module["add_jobs"](scheduler, "tests.unit.interop.test_to_apscheduler:send_task")
+    module["add_jobs"](scheduler, app.send_task)
 
     jobs = written_jobs(jobs_of(scheduler))
     (back,) = outcomes(entries_of(jobs, "jobs", Work(lambda _: False), NOW), CONTEXT)

@@ -60,15 +60,15 @@ def endless() -> list[Any]:
         pytest.param({"kwargs": ["Paris"]}, "its kwargs ['Paris'] are not", id="kwargs_list"),
         pytest.param({"options": "orders"}, "its options 'orders' are not", id="options_text"),
         pytest.param({"task": None}, "it has no task", id="no_task"),
-        pytest.param({"task": 3}, "its task 3 is not a name", id="task_number"),
-        pytest.param({"schedule": "daily"}, "its schedule \"'daily'\" is not", id="schedule_text"),
-        pytest.param({"schedule": None}, "its schedule 'None' is not", id="schedule_none"),
-        pytest.param({"schedule": True}, "its schedule 'True' is not", id="schedule_true"),
-        pytest.param({"schedule": float("nan")}, "its schedule 'nan' is not", id="nan"),
-        pytest.param({"schedule": float("inf")}, "its schedule 'inf' is not", id="for_ever"),
+        pytest.param({"task": 3}, "its task 3 is no name", id="task_number"),
+        pytest.param({"schedule": "daily"}, "its schedule 'daily' is no", id="schedule_text"),
+        pytest.param({"schedule": None}, "its schedule None is no schedule", id="schedule_none"),
+        pytest.param({"schedule": True}, "its schedule True is no schedule", id="schedule_true"),
+        pytest.param({"schedule": float("nan")}, "its schedule nan is no schedule", id="nan"),
+        pytest.param({"schedule": float("inf")}, "its schedule inf is no schedule", id="for_ever"),
         pytest.param({"schedule": 1e300}, "OverflowError", id="too_long"),
         pytest.param({"schedule": Weird()}, "test_entries.Weird' is not", id="own_schedule"),
-        pytest.param({"schedule": Rude()}, "its schedule 'a Rude' is not", id="rude_schedule"),
+        pytest.param({"schedule": Rude()}, "its schedule a Rude is no", id="rude_schedule"),
         pytest.param({"args": [float("nan")]}, "JSON cannot hold args[0]: nan", id="nan_argument"),
         pytest.param({"args": [Rude()]}, "JSON cannot hold args[0]: a Rude", id="rude_argument"),
         pytest.param({"args": [2**64]}, "JSON cannot hold args[0]: 1844674", id="wide_number"),
@@ -96,7 +96,7 @@ def test_a_broken_entry_is_named_and_the_others_move(entry: Mapping[str, Any], w
         pytest.param("tasks.it", "'tasks.it' is not an entry", id="text"),
         pytest.param(["tasks.it", 60], "is not an entry", id="list"),
         pytest.param({"task": "tasks.it"}, "it has no schedule", id="no_schedule"),
-        pytest.param({}, "it has no task", id="empty"),
+        pytest.param({}, "it has no schedule", id="empty"),
         pytest.param(Rude(), "a Rude is not an entry", id="rude"),
     ],
 )
@@ -147,11 +147,12 @@ def test_a_name_that_no_action_can_have_refuses_its_entry_alone() -> None:
     assert [one.kind for one in found.values()] == ["cannot", "same", "same"]
 
 
-def test_unknown_keys_are_named() -> None:
-    found = moved(application({"it": {**SOUND, "enabled": False, "owner": "x"}}))
+def test_a_key_that_beat_does_not_take_is_named() -> None:
+    found = moved(application({"it": {**SOUND, "owner": "x"}, "sound": SOUND}))
 
-    assert (found["it"].document or {})["active"] is False
-    assert found["it"].remarks == ("its key 'owner' is unknown to beat, and is not carried over",)
+    assert (found["it"].kind, found["sound"].kind) == ("cannot", "same")
+    assert "beat cannot make its entry: TypeError" in found["it"].why
+    assert "'owner'" in found["it"].why
 
 
 def test_an_entry_of_beat_itself_is_read() -> None:

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from celery import Celery
+from celery.beat import ScheduleEntry
 from celery.schedules import crontab, schedule, solar
 
 from minutebook.beat import schedule_of
-from minutebook.beat.instants import Ran, follows_the_wall_clock, of_schedule
+from minutebook.beat.instants import Ran, follows_the_wall_clock, of_entry
 
 NOW = datetime(2026, 11, 26, 3, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -26,8 +27,7 @@ def found(
     given: Any, ran: Ran = NEVER_RUN, now: datetime = NOW, zone: str = "UTC"
 ) -> Sequence[datetime]:
     app = app_in(zone)
-    given.app = app
-    return of_schedule(given, app, ran, now)
+    return of_entry(ScheduleEntry("it", "it", schedule=given, app=app), app, ran, now)
 
 
 def clock(text: str) -> datetime:
@@ -108,11 +108,10 @@ def test_the_export_has_the_next_instants_of_what_beat_would_send() -> None:
     entries: dict[str, Any] = {
         "daily": {"task": "tasks.it", "schedule": crontab("0", "5")},
         "often": {"task": "tasks.it", "schedule": 60.0},
-        "no day": {"task": "tasks.it", "schedule": crontab("0", "5"), "enabled": False},
     }
     written = schedule_of(app_in(beat_schedule=entries))["entries"]
 
-    assert [len(one.get("next_at", ())) for one in written] == [5, 0, 0]
+    assert [len(one.get("next_at", ())) for one in written] == [5, 0]
 
 
 class ByTheWall(schedule):

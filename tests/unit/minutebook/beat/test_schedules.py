@@ -45,7 +45,7 @@ def naive_utc() -> datetime:
 )
 def test_a_crontab_is_due_next_when_celery_says(given: Any) -> None:
     app = application()
-    found = described(app, given, relative=False)
+    found = described(maybe_schedule(given, app=app))
     zoned = application()
     zoned.conf.update(timezone=found["timezone"])
 
@@ -62,7 +62,7 @@ def next_of(given: Any, app: Celery) -> datetime:
 
 
 def test_the_zone_of_django_celery_beat_is_its_own() -> None:
-    found = described(application(), TzAwareCrontab("0", "9", tz=TOKYO), relative=False)
+    found = described(TzAwareCrontab("0", "9", tz=TOKYO))
 
     assert found["timezone"] == "Asia/Tokyo"
 
@@ -83,7 +83,7 @@ def test_a_clock_that_is_wrong_is_refused(nowfun: Any, kind: Any) -> None:
     given = schedule(60, nowfun=nowfun) if kind is schedule else crontab(nowfun=nowfun)
 
     with pytest.raises(ValueError, match=r"its nowfun says .* which is not the time"):
-        described(application(), given, relative=False)
+        described(maybe_schedule(given, app=application()))
 
 
 class Nightly(crontab):
@@ -112,5 +112,5 @@ def test_a_subclass_is_named_by_its_class(given: Any) -> None:
     given.nowfun = getattr(given, "nowfun", None)
     kind = type(given)
 
-    found = described(application(), given, relative=False)
+    found = described(maybe_schedule(given, app=application()))
     assert found == {"other": f"{kind.__module__}.{kind.__qualname__}"}
