@@ -1,6 +1,6 @@
 """Errors of reading a source."""
 
-from tasks.bounded.failures import InputFailed, Stopped
+from tasks.bounded.limits import InputFailed, Stopped
 
 __all__ = ["CUT_OFF", "SourceFailed", "Stopped", "check_size", "first_line"]
 

@@ -1,7 +1,6 @@
 """The steps that a process knows: Minutebook's own, and those of users."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from functools import lru_cache
 from threading import Lock
 from typing import Any
@@ -21,25 +20,18 @@ logger = EventLog("minutebook.steps")
 SHELVES: tuple[dict[str, Any], ...] = (steps._registered, readers._registered)
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """A loaded module and the steps that it registered."""
-
-    origin: Origin
-    steps: tuple[str, ...]
-
-
 class Registry:
     """The steps this process knows; a failed import affects only the actions that use it.
 
-    `failed` maps each failed module to its error. What it registered before is removed.
+    `failed` maps each failed module to its error; what it registered before is removed. `sources`
+    maps the steps of users to what named their modules.
     """
 
     def __init__(
         self, modules: tuple[str, ...] = (), *, packages: bool = False, within_s: float = WITHIN_S
     ) -> None:
         self.failed: dict[str, str] = {}
-        self.loaded: list[Loaded] = []
+        self.sources: dict[str, str] = {}
         for origin in origins_of(modules, packages=packages):
             self._load(origin, within_s)
 
@@ -48,8 +40,8 @@ class Registry:
         kept = [dict(shelf) for shelf in SHELVES]
         error = load(origin, within_s) or self._clash(before)
         if error is None:
-            new = tuple(name for name in registered_steps() if name not in before)
-            self.loaded.append(Loaded(origin, new))
+            new = registered_steps().keys() - before.keys()
+            self.sources |= dict.fromkeys(new, origin.source)
             return
         for shelf, earlier in zip(SHELVES, kept, strict=True):
             shelf.clear()

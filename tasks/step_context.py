@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -12,6 +12,7 @@ from minutebook.steps import StepContext
 from models.operation import AttemptKey
 from models.store.operations.heartbeat import RunHistory
 from runtime.config import Settings
+from tasks.progress import Progress
 
 _REMEMBERED = ("run_number", "last_success_at", "checkpoint")
 
@@ -39,22 +40,6 @@ class LazySettings(Mapping[str, Any]):
         return repr(dict(self._settings))
 
 
-class Reporter(Protocol):
-    """Takes what steps report; None is what did not change."""
-
-    def report(
-        self,
-        done: int | None = None,
-        total: int | None = None,
-        message: str | None = None,
-        phase: str | None = None,
-        *,
-        blocking: bool | None = None,
-    ) -> None: ...
-
-    def announce(self, run_type: str, rewrites: Iterable[str]) -> None: ...
-
-
 @dataclass
 class WorkContext(StepContext):
     """The StepContext of a running operation; built-in steps use `engine` and `settings`."""
@@ -69,7 +54,7 @@ class WorkContext(StepContext):
     engine: sa.Engine
     settings: Settings
     is_manual: bool
-    reporter: Reporter
+    reporter: Progress
     time_left_source: Callable[[], timedelta]
     should_stop_source: Callable[[], bool]
     # Whether the user of a manual run wants the mail about new data; None: the step decides.

@@ -59,9 +59,8 @@ def list_steps(installation: Installation) -> Steps:
 
 
 def _step(spec: StepSpec, registry: Registry) -> Step:
-    by_step = {name: one.origin.source for one in registry.loaded for name in one.steps}
     module = "minutebook" if spec.is_built_in else str(getattr(spec.function, "__module__", ""))
-    origin = "Minutebook" if spec.is_built_in else by_step.get(spec.name, module)
+    origin = "Minutebook" if spec.is_built_in else registry.sources.get(spec.name, module)
     return Step(
         name=spec.name,
         weight="heavy" if spec.heavy else "quick",

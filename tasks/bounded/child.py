@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from minutebook.error_text import text_of
-from tasks.bounded.failures import InputFailed, Stopped
-from tasks.bounded.limits import GRACE_S, Over
+from tasks.bounded.limits import GRACE_S, InputFailed, Over, Stopped
 from tasks.bounded.watch import Watch
 
 MIB = 1 << 20

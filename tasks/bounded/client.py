@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from runtime.clock import monotonic, wait_for
-from tasks.bounded.failures import Stopped
-from tasks.bounded.limits import GRACE_S, Exit, Limits, Over, result_of
+from tasks.bounded.limits import GRACE_S, Exit, Limits, Over, Stopped, result_of
 from tasks.bounded.watch import Watch
 
 # How soon a stop and the end of the time are seen.

@@ -1,4 +1,4 @@
-"""The limits of a child process, and the reason for its end."""
+"""The limits of a child process, and why it has no result."""
 
 import signal
 from collections.abc import Mapping
@@ -6,10 +6,22 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from tasks.bounded.failures import InputFailed, Stopped
+from models.errors import SchedulerError
 
 # What a child may still do after a stop, such as end its query on a server.
 GRACE_S = 2.0
+
+
+class InputFailed(SchedulerError):
+    """An input cannot be used; `permanent`: not before the input or its settings change."""
+
+    def __init__(self, message: str, *, permanent: bool = False) -> None:
+        self.permanent = permanent
+        super().__init__(message)
+
+
+class Stopped(Exception):
+    """The work was asked to stop; existing data are unchanged."""
 
 
 class Over(StrEnum):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tasks.bounded.failures import Stopped
+from tasks.bounded.limits import Stopped
 
 Interrupt = Callable[[], object]
 

@@ -16,8 +16,7 @@ from runtime.config import Settings
 from runtime.egress.request import without
 from runtime.references import OF_SETTINGS, SecretMissing, resolved
 from tasks.bounded import client
-from tasks.bounded.failures import InputFailed
-from tasks.bounded.limits import Limits, Over
+from tasks.bounded.limits import InputFailed, Limits, Over
 from tasks.bounded.watch import Watch
 from tasks.notices.text import content_of
 from tasks.notices.undelivered import Undelivered

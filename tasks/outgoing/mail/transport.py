@@ -1,13 +1,11 @@
 """Transports of messages: SMTP over one connection, or `.eml` files in a folder."""
 
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from email.message import EmailMessage
 from pathlib import Path
-from typing import Protocol
 
 from runtime.config import Settings
 from tasks.outgoing.mail.failures import MailServerFailed
@@ -15,22 +13,12 @@ from tasks.outgoing.mail.smtp import Server, SmtpTransport
 
 # How long an SMTP server may take to answer.
 ANSWERS_WITHIN_S = 20.0
-# The most that the whole folder may take; the newest message stays, whatever its size.
-MOST_IN_FOLDER = 256 * 2**20
-
-
-class Transport(Protocol):
-    """Sends messages one after the other."""
-
-    def send(self, message: EmailMessage) -> None:
-        """Send `message`; raises MailRefused or MailServerFailed."""
-
-    def told(self, count: int) -> str:
-        """Return one sentence about `count` sent messages."""
+# The most messages that the folder keeps.
+MOST_IN_FOLDER = 10_000
 
 
 @contextmanager
-def open_transport(settings: Settings) -> Iterator[Transport]:
+def open_transport(settings: Settings) -> Iterator["Transport"]:
     """Yield the configured transport; it connects to SMTP at the first message."""
     url = settings.smtp_url.get_secret_value()
     if not url:
@@ -81,17 +69,15 @@ class FolderTransport:
             raise MailServerFailed(f"{self.folder} cannot be written: {error.strerror}") from None
 
     def remove_oldest(self) -> None:
-        """Remove the oldest messages until the folder takes no more than it may."""
-        written = [one for one in map(_written, self.folder.glob("*.*")) if one is not None]
+        """Remove the oldest messages beyond the most that the folder keeps."""
         # The unfinished ones of killed processes count, and go, as well.
-        total = sum(size for _, size, _ in written)
-        for _, size, file in sorted(written)[:-1]:
-            if total <= MOST_IN_FOLDER:
-                return
-            # Another worker may have been here before, or the folder is read-only by now.
-            with suppress(OSError):
+        written = [*self.folder.glob("*.eml"), *self.folder.glob("*.part")]
+        if len(written) <= MOST_IN_FOLDER:
+            return
+        # Another worker may be removing the same, or the folder is read-only by now.
+        with suppress(OSError):
+            for file in sorted(written, key=lambda one: one.lstat().st_mtime_ns)[:-MOST_IN_FOLDER]:
                 file.unlink()
-            total -= size
 
     def probe(self) -> str:
         """Return the writable folder as text. Raises MailServerFailed."""
@@ -110,11 +96,4 @@ class FolderTransport:
         return f"wrote {count} message{'' if count == 1 else 's'} to {self.folder}"
 
 
-def _written(file: Path) -> tuple[int, int, Path] | None:
-    """Return when a message was written, in nanoseconds, its bytes, and its file; or None."""
-    try:
-        found = file.lstat()
-    except OSError:
-        return None
-    is_message = file.suffix in {".eml", ".part"} and stat.S_ISREG(found.st_mode)
-    return (found.st_mtime_ns, found.st_size, file) if is_message else None
+Transport = SmtpTransport | FolderTransport

@@ -13,7 +13,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from tasks.bounded.child import Call
-from tasks.bounded.failures import InputFailed
+from tasks.bounded.limits import InputFailed
 from tasks.steps.command.output import Output
 
 CHECK_S = 0.1

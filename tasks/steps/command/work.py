@@ -16,8 +16,7 @@ from models.values import format_instant
 from runtime.clock import monotonic
 from runtime.references import SecretMissing, resolved
 from tasks.bounded import client
-from tasks.bounded.failures import InputFailed, Stopped
-from tasks.bounded.limits import GRACE_S, Limits
+from tasks.bounded.limits import GRACE_S, InputFailed, Limits, Stopped
 from tasks.bounded.watch import Watch
 from tasks.step_context import WorkContext
 from tasks.steps.command import CommandParameters

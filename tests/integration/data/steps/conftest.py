@@ -22,6 +22,7 @@ from models.store.tenants import storing
 from models.tables import actions, operations
 from models.tenant.document import parse_small_app
 from runtime.database import reading
+from tasks import progress
 from tasks.registry import registry_of
 from tasks.step_context import WorkContext
 
@@ -31,7 +32,7 @@ BEN = Recipient("ben", "ben@example.com", None)
 
 
 @dataclass
-class Progress:
+class Progress(progress.Progress):
     """Keeps what a step reported."""
 
     phases: list[str] = field(default_factory=list)
