@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
 from runtime import config
 from runtime.sections import Section
+from runtime.sections.limits import LimitSettings
 from runtime.sections.named import Named, object_of
 from runtime.sections.processes import RetentionSettings
 
@@ -68,6 +69,14 @@ class Retention(RetentionSettings):
     )
 
 
+class Limits(LimitSettings):
+    """Ceilings of each restricted small app, with that of its data; 0 is none."""
+
+    disk_mb: int = Field(
+        51_200, ge=0, description="MiB of a restricted small app's snapshots and downloads"
+    )
+
+
 class Settings(config.Settings):
     """All settings of an installation with the data product."""
 
@@ -78,6 +87,7 @@ class Settings(config.Settings):
     fetch: FetchSettings = FetchSettings()
     snapshots: SnapshotSettings = SnapshotSettings()
     retention: Retention = Retention()
+    limits: Limits = Limits()
     connections: Connections = Field(
         Named(),
         description="databases that sources may query, by name: an SQLAlchemy URL or reference",

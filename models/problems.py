@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails, InitErrorDetails
 
 from models.errors import MOST_PROBLEMS, Problem
 from models.parsing import place_of
+from runtime.plug_ins import plug_ins
 
 Key = TypeVar("Key", int, str)
 Read = TypeVar("Read")
@@ -42,20 +43,15 @@ _TEXTS = {
 
 EXAMPLES = {
     "name": '"name": "weekly update"',
-    "operations": '"operations": {"refresh": true}',
+    "operations": '"operations": {"maintenance": true}',
     "when": '"when": {"cron_rule": "0 7 * * 1"}',
-    "template": '"template": "welcome"',
     "delay": '"delay": "P7D"',
     "starting_at": '"starting_at": "2026-12-24T18:00:00Z"',
-    "source": '"source": {"file": "sales.csv"}',
-    "subject": '"subject": "News of the week"',
-    "text": '"text": "Dear {{ user.name }}, …"',
     "id": 'the user\'s id, such as "ann@example.com"',
     "email": 'an e-mail address such as "ann@example.com"',
     "task": '"task": "shop.tasks.sync"',
     "url": '"url": "https://example.com/data.csv"',
-    "domains": '"domains": ["sales"]',
-    "data": '"data": true',
+    **{name: text for one in plug_ins() for name, text in one.examples.items()},
 }
 
 

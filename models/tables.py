@@ -100,8 +100,7 @@ def naming(key: str) -> str:
     return f"""document LIKE '%"{key}"%' AND deleted_at IS NULL"""
 
 
-_MAIL_STEPS = """(document LIKE '%"send_email"%' OR document LIKE '%"send_execsum"%'"""
-WANTS_MAIL = f"""{_MAIL_STEPS} OR document LIKE '%"mail"%') AND deleted_at IS NULL"""
+WANTS_MAIL = naming("mail")
 IS_JOB = "job_id IS NOT NULL AND deleted_at IS NULL"
 SENDS_TASK = f"plan LIKE '%{HANDED_OVER}%'"
 _SENDS_TASK = f"{SENDS_TASK} AND deleted_at IS NULL"
@@ -230,7 +229,7 @@ operations = sa.Table(
     _at("send_started_at"),
     _text("overlap_key", optional=True),
     sa.Column("waiting_for", HyphenatedUuid),
-    # Whether a manual run mails about new data; null if the user did not say.
+    # Whether a manual run mails what a step leaves to the user; null if the user did not say.
     sa.Column("notify", Switch),
     _at("recorded_at", optional=False),
     _at("not_before", optional=False),
@@ -251,7 +250,7 @@ operations = sa.Table(
     sa.Column("total", LargeNumber),
     # Whether what it does now should not be looked at meanwhile; null is no.
     sa.Column("is_blocking", Switch),
-    # As its step announced them: estimates compare runs that rewrite the same domains.
+    # As its step announced them: estimates compare runs that rewrite the same.
     _text("run_type", optional=True),
     _text("rewrites", optional=True),
     _at("eta_at"),

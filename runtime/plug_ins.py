@@ -68,14 +68,23 @@ class PlugIn:
     signs_in: bool = False
     # What mounts pages: takes the application, returns their routers.
     mounts: Names = ()
-    # Routers of pages within the dashboard.
+    # Routers of pages within the dashboard; packages with their `templates` and `texts.toml`; and
+    # templates that are shown in places of other pages.
     pages: Names = ()
+    pages_in: Names = ()
+    page_parts: Mapping[str, Names] = field(default_factory=dict)
+    # The fields of steps in the form that makes actions; see `web/dashboard/documents.py`.
+    form_fields: Mapping[str, tuple[tuple[str, str, str], ...]] = field(default_factory=dict)
     # What the dashboard's pages of small apps show as well; see `web/dashboard/apps.py`.
     apps_page: Names = ()
     app_page: Names = ()
     app_live: Names = ()
-    # Grammars of a small app's document: subclasses of `SmallAppModel` with further keys.
+    # Grammars of a small app's document: subclasses of `SmallAppModel` with further keys; and
+    # those by which a document is known to be one.
     app_document: Names = ()
+    app_keys: Names = ()
+    # What to write for a key of theirs that is missing.
+    examples: Mapping[str, str] = field(default_factory=dict)
     # Checks of a small app's document: take it, return its problems.
     app_checks: Names = ()
     # What it may not name: take its model and the trust in it, return problems.
@@ -91,10 +100,16 @@ class PlugIn:
     app_view: Names = ()
     app_shown: Names = ()
     app_lines: Names = ()
+    # The folders of its files in the home folder, with what bounds each.
+    home: Mapping[str, str] = field(default_factory=dict)
+    # Conditions of actions that want to send mail; each has an index.
+    mail_wanted: Names = ()
     # What a manual run mails beside its steps that send: see `views/runs/outgoing.py`.
     mailed: Names = ()
-    # The query of the mails of a small app that count against its ceiling; takes its id.
+    # The query of the mails of a small app that count against its ceiling; takes its id. And the
+    # verbs of the audit trail that may have sent another one.
     mails: Names = ()
+    mail_tests: Names = ()
     # What `/metrics` shows as well, each a `models.store.measures.Figure`.
     gauges: Names = ()
     counted: Names = ()

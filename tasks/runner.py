@@ -222,8 +222,8 @@ def _why_left_out(
     if getattr(context.parameters, "after_partial", False):
         return None
     return (
-        f'{builds_on} ended partial, so production stays as it is; "after_partial": true in '
-        f"{step.name} publishes in spite of it"
+        f'{builds_on} ended partial, and {step.name} builds on it; "after_partial": true in '
+        f"{step.name} runs it in spite of that"
     )
 
 

@@ -57,7 +57,8 @@ class WorkContext(StepContext):
     reporter: Progress
     time_left_source: Callable[[], timedelta]
     should_stop_source: Callable[[], bool]
-    # Whether the user of a manual run wants the mail about new data; None: the step decides.
+    # Whether the user of a manual run wants the mail that a step leaves to them; None: the step
+    # decides.
     notify: bool | None = None
     # Attempts that the policy allows if this one fails.
     attempts_left: int = 0

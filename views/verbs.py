@@ -34,7 +34,7 @@ class DocumentKind:
 # Arguments that matter only on this machine.
 UNSENT = frozenset({"known"})
 ACTION = DocumentKind("ActionDocument", "A scheduled action: docs/reference/action/README.md.")
-# Each user or domain takes a fraction of a millisecond to check.
+# Each user takes a fraction of a millisecond to check.
 SMALL_APP = DocumentKind("SmallAppDocument", "A small app: docs/reference/small-app.md.", 2**20)
 JOB_DOCUMENT = DocumentKind("JobDocument", "A job: `url`, `interval_s`, `meta`.")
 

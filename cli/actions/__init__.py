@@ -248,7 +248,7 @@ def run(
         bool | None,
         typer.Option(
             "--notify/--no-notify",
-            help="Mail about newly published data (default: the action's; on a terminal, ask).",
+            help="Mail what a step leaves to you (default: the action's; on a terminal, ask).",
         ),
     ] = None,
 ) -> None:
@@ -278,11 +278,11 @@ def run(
 
 
 def _asked_to_notify(plan: "RunPlan") -> bool | None:
-    """Ask whether a run mails about new data, if it would; return the answer, else None."""
-    count = sum(one.count for one in plan.outgoing if one.source == "publish")
-    if not count:
+    """Ask whether a run sends the mail that a step leaves to the user; None if there is none."""
+    left = [one for one in plan.outgoing if one.is_asked]
+    if not left:
         return None
-    asked = f"mail about new data to {counted(count, 'user')}?"
+    asked = f"mail {counted(sum(one.count for one in left), 'user')} {left[0].when}?"
     return typer.confirm(asked, default=False, err=True)
 
 

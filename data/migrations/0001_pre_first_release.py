@@ -32,10 +32,14 @@ KERNEL = [
     sa.Table("operations", metadata, sa.Column("id", UUID, primary_key=True)),
 ]
 REFRESHING = sa.text("""document LIKE '%"refresh"%' AND deleted_at IS NULL""")
+SENDING = sa.text(
+    """(document LIKE '%"send_email"%' AND deleted_at IS NULL"""
+    """ OR document LIKE '%"send_execsum"%' AND deleted_at IS NULL)"""
+)
 
 
 def upgrade() -> None:
-    """Create the tables, and the index of actions that refresh."""
+    """Create the tables, and the indexes of actions that refresh or send mail."""
     own = [table for table in metadata.sorted_tables if table not in KERNEL]
     metadata.create_all(op.get_bind(), tables=own)
     op.create_index(
@@ -44,6 +48,9 @@ def upgrade() -> None:
         ["small_app_id"],
         sqlite_where=REFRESHING,
         postgresql_where=REFRESHING,
+    )
+    op.create_index(
+        "actions_sending", "actions", ["active"], sqlite_where=SENDING, postgresql_where=SENDING
     )
 
 

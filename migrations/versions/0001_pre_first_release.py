@@ -94,10 +94,7 @@ SENDABLE = f"{UNSTARTED} AND waiting_for IS NULL"
 THERE = "deleted_at IS NULL"
 
 
-WANTS_MAIL = (
-    """(document LIKE '%"send_email"%' OR document LIKE '%"send_execsum"%'"""
-    f""" OR document LIKE '%"mail"%') AND {THERE}"""
-)
+WANTS_MAIL = f"""document LIKE '%"mail"%' AND {THERE}"""
 
 
 sa.Table(

@@ -25,6 +25,7 @@ from models.parsing import ParseContext, Reading
 from models.problems import ROOT, line_error, problems_of
 from models.values import ActionName, Flag, Name, Text
 from models.values.durations import format_span
+from runtime.plug_ins import named
 
 __all__ = [
     "ParseContext",
@@ -73,7 +74,7 @@ class ScheduledActionModel(Document):
 
 
 # Keys that only the document of a small app has.
-APP_KEYS = {"zone", "domains", "templates", "calendars", "users", "groups", "settings"}
+APP_KEYS = {"zone", "calendars", "users", "groups", "settings", *named("app_keys")}
 FOR_AN_APP = "is the document of a small app; save it with `minutebook app add`"
 
 

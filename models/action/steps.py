@@ -92,13 +92,13 @@ class OperationModel(BaseModel):
     @classmethod
     def _read(cls, value: Any, info: ValidationInfo) -> Any:
         reading = reading_of(info)
-        raw = as_object(value, '{"refresh": true}')
+        raw = as_object(value, '{"maintenance": true}')
         if len(raw) > MOST_STEPS and not reading.tolerant:
             raise ValueError(f"has {len(raw):,} steps; write at most {MOST_STEPS}")
         read, faults = read_each(raw.items(), lambda name, one: _read_step(name, one, reading))
         steps = [step for step in read if step is not None]
         if not raw or not (steps or faults):
-            raise ValueError('has no step; write at least one, such as {"refresh": true}')
+            raise ValueError('has no step; write at least one, such as {"maintenance": true}')
         if not reading.tolerant:
             faults += _not_alone(steps)
         raise_all(cls.__name__, faults)

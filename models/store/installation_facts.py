@@ -17,6 +17,7 @@ from models.store.scope import Scope
 from models.stored import document_in, instant_in
 from models.tables import WANTS_MAIL, actions, notices, operations
 from models.worker_kinds import OWN_TASKS, worker_kind_of
+from runtime.plug_ins import added
 
 DAY = timedelta(days=1)
 
@@ -46,12 +47,16 @@ def known(connection: sa.Connection) -> Known:
     failed = sa.select(sa.func.count()).where(
         notices.c.finished_at >= database_now(-DAY), notices.c.state == "failed"
     )
-    mails = sa.select(sa.literal(1)).where(sa.text(WANTS_MAIL), actions.c.active).limit(1)
+    # Each has an index of its own.
+    mails = [
+        sa.select(sa.literal(1)).where(sa.text(one), actions.c.active).limit(1).scalar_subquery()
+        for one in (WANTS_MAIL, *added("mail_wanted"))
+    ]
     query = sa.select(
         database_now(),
         key_values.value_query(key_values.LAST_NOW).scalar_subquery(),
         failed.scalar_subquery(),
-        mails.scalar_subquery(),
+        sa.func.coalesce(*mails, sa.null()),
         key_values.value_query(key_values.CLOCK_SET_BACK).scalar_subquery(),
         key_values.value_query(key_values.WENT_BACK).scalar_subquery(),
         key_values.value_query(key_values.CELERY_QUEUES).scalar_subquery(),

@@ -40,7 +40,7 @@ def _app_name(value: object) -> str:
 
 
 def _wrong_key(part: str, key: object) -> str | None:
-    """Return the problem of the name of a group, domain, template or document, or None."""
+    """Return the problem of a name that such a document gives, such as of a group, or None."""
     try:
         name = parse_name(key)
     except ValueError as error:

@@ -236,7 +236,7 @@ def parse_instant(
 
 
 def counted(count: int, what: str) -> str:
-    """Return `1 domain`, `3 domains`."""
+    """Return `1 user`, `3 users`."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 

@@ -10,7 +10,4 @@ class LimitSettings(Section):
 
     actions: int = Field(20_000, ge=0, description="actions of a restricted small app")
     users: int = Field(100_000, ge=0, description="users of a restricted small app")
-    disk_mb: int = Field(
-        51_200, ge=0, description="MiB of a restricted small app's snapshots and downloads"
-    )
     mails: int = Field(10_000, ge=0, description="mails of a restricted small app in any 24 hours")

@@ -44,8 +44,8 @@ def run_now(
 ) -> tuple[UUID, Sent]:
     """Record a manual operation of an action and send it; return its id and what was sent.
 
-    `subject` is the user of an event action. `notify` decides about the mail of new data; None
-    leaves it to the action. Raises Refused, with nothing recorded, if the action
+    `subject` is the user of an event action. `notify` decides about the mail that a step leaves to
+    the caller; None leaves it to the action. Raises Refused, with nothing recorded, if the action
     is paused, quarantined or already active, and NotFound for an unknown user. If the broker is
     unavailable, the operation stays pending and the daemon sends it. Requests with the same `key`
     run the action once: the later ones get the operation of the first.

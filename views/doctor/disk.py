@@ -10,20 +10,17 @@ from time import monotonic
 from pydantic import Field
 
 from runtime.config import Settings
+from runtime.plug_ins import plug_ins
 from views.doctor.report import Checked, ok, warning
 from views.view import View
 
-# The parts by their names in the home folder, with what bounds each.
+# Those of the kernel; see `parts`.
 PARTS = {
     "minutebook.db": ("database", "SCHED_RETENTION_OPERATIONS_DAYS"),
     "minutebook.db-wal": ("database", "SCHED_RETENTION_OPERATIONS_DAYS"),
     "minutebook.db-shm": ("database", "SCHED_RETENTION_OPERATIONS_DAYS"),
-    "snapshots": ("snapshots", "SCHED_RETENTION_SNAPSHOTS"),
-    "downloads": ("downloads", "one file a domain"),
-    "scratch": ("scratch", "the next import of the domain"),
     "broker": ("broker", "the messages that wait"),
     "mail": ("mail", "the oldest messages go"),
-    "data": ("data", "nothing"),
 }
 OTHER = "other"
 MOST_FILES = 200_000
@@ -90,13 +87,19 @@ def check_disk(settings: Settings) -> Iterator[Checked]:
         yield warning("disk", text, "free some, keep less history, or move the home folder")
 
 
+def parts() -> dict[str, tuple[str, str]]:
+    """Return the parts by their names in the home folder, with what bounds each."""
+    return PARTS | {name: (name, bound) for one in plug_ins() for name, bound in one.home.items()}
+
+
 def sizes_of(home: Path) -> dict[str, int]:
     """Return the bytes of each part of a home folder, of its first 200,000 files."""
-    sizes = {name: 0 for name, _ in PARTS.values()} | {OTHER: 0}
+    known = parts()
+    sizes = {name: 0 for name, _ in known.values()} | {OTHER: 0}
     for count, (top, size) in enumerate(_files(home)):
         if count >= MOST_FILES:
             break
-        sizes[PARTS.get(top, (OTHER, ""))[0]] += size
+        sizes[known.get(top, (OTHER, ""))[0]] += size
     return sizes
 
 

@@ -49,7 +49,7 @@ class OperationRow(View):
     cause: str = Field(description="`schedule`, `event`, `manual`, `retry` or `backfill`.")
     triggerer: str = Field(description="Who or what caused it, as text.")
     notify: bool | None = Field(
-        description="Whether `publish` mails about new data; null if the user did not say."
+        description="Whether a step mails what it leaves to the user; null if the user did not say."
     )
     queue: str = Field(description="The queue that it is sent to.")
     attempt: int | None = Field(description="Counts from 1.")
@@ -70,9 +70,7 @@ class OperationRow(View):
     cancel_requested_at: Instant | None = Field(description="When somebody asked to cancel it.")
     worker: str | None = Field(description="The worker that runs it, or ran it last.")
     steps: Any = Field(description="Each step: name, state, message, error, details.")
-    run_type: str | None = Field(
-        description="Of a refresh: `complete`, `cached` or `bootstrap`, known after its probes."
-    )
+    run_type: str | None = Field(description="What kind of run it is, as its step announced it.")
     is_blocking: bool | None = Field(description="Whether a step changes data that users look at.")
     phase: str | None = Field(description="What the step that runs is doing.")
     message: str | None = Field(description="What the step that runs reported last.")

@@ -30,7 +30,7 @@ from views.warnings import action_warnings
 
 Notify = Annotated[
     bool | None,
-    Field(description="Whether `publish` mails about new data; without it the action decides."),
+    Field(description="Whether a step mails what it leaves to you; without it the action decides."),
 ]
 
 
@@ -168,8 +168,9 @@ def run(
 ) -> Ran:
     """Run an action now; its operation shows how it goes.
 
-    `user` is the user to run an action on events for. `notify` decides about the mail of new data;
-    None leaves it to the action. Requests with the same `key` run it once.
+    `user` is the user to run an action on events for. `notify` decides about the mail that
+    a step leaves to the caller; None leaves it to the action. Requests with the same `key` run it
+    once.
     Raises Refused and records nothing if the action is paused, quarantined or already active.
     """
     engine = installation.engine

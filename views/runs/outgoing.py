@@ -20,6 +20,7 @@ class Outgoing(View):
     source: str = Field(description="The step or the key of `hooks` that sends it, or `alert`.")
     when: str = Field(description="What must happen for it; empty if it is sent in any case.")
     count: int = Field(description="How many addresses or URLs.")
+    is_asked: bool = Field(False, description="Whether the user of a manual run decides.")
     to: tuple[str, ...] = Field(description="All addresses; of a URL the host or reference.")
 
 
@@ -56,12 +57,14 @@ def _of_steps(run: Outbound) -> Iterator[Outgoing]:
         if step.spec is not None and step.spec.sends:
             yield _mail(step.name, "", run.reached)
         elif step.name in run.others:
-            yield _mail(step.name, *run.others[step.name])
+            yield _mail(step.name, *run.others[step.name], is_asked=True)
 
 
-def _mail(source: str, when: str, reached: Iterable[Recipient]) -> Outgoing:
-    addresses = tuple(one.address for one in reached if one.address)
-    return Outgoing(kind="mail", source=source, when=when, count=len(addresses), to=addresses)
+def _mail(
+    source: str, when: str, reached: Iterable[Recipient], *, is_asked: bool = False
+) -> Outgoing:
+    to = tuple(one.address for one in reached if one.address)
+    return Outgoing(kind="mail", source=source, when=when, count=len(to), to=to, is_asked=is_asked)
 
 
 def _notices(targets: Iterable[Target], source: str, when: str) -> Iterator[Outgoing]:

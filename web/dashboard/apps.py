@@ -26,7 +26,7 @@ MOST_APPS = 50
 def list_apps(request: Request, visitor: Viewer, cursor: str | None = None) -> HTMLResponse:
     """Show a page of the small apps."""
     found = apps.list_apps(visitor.opened, MOST_APPS, cursor)
-    values: dict[str, object] = {"found": found, "statuses": None}
+    values: dict[str, object] = {"found": found}
     for more in added("apps_page"):
         values |= more(visitor.opened, [one.name for one in found.items])
     return render(request, "apps.html", values)
@@ -38,9 +38,9 @@ def show_app(
     visitor: Viewer,
     app: str,
     users_after: str | None = None,
-    templates_after: str | None = None,
+    after: str | None = None,
 ) -> HTMLResponse:
-    """Show a small app, with a page of its users and one of its templates.
+    """Show a small app, with a page of its users and, after `after`, one of what a plug-in lists.
 
     htmx asks only for the verdict on it, and for what of plug-ins changes.
     """
@@ -54,14 +54,14 @@ def show_app(
     values: dict[str, object] = {
         "shown": shown,
         "people": users.list_users(opened, MOST_PEOPLE, users_after),
-        "has_data": False,
+        # Whether a plug-in shows more than a card.
+        "is_full": False,
         "calendars": _calendars(shown.document.get("calendars", {})),
         "document": pretty(shown.document),
-        "templates": None,
         **_standing(opened, app),
     }
     for more in added("app_page"):
-        values |= more(opened, shown, templates_after)
+        values |= more(opened, shown, after)
     return render(request, "app.html", values)
 
 
@@ -70,7 +70,6 @@ def _standing(opened: Installation, app: str) -> dict[str, object]:
     return {
         "verdict": verdict,
         "verdict_tone": VERDICT_TONES[verdict.state],
-        "data": None,
     }
 
 

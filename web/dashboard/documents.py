@@ -9,6 +9,7 @@ from cron.words import MONTH_NAMES
 from models.action.policy import CatchUp, Overlap
 from models.events import ENDS, EVENTS
 from models.notices import TargetKind
+from runtime.plug_ins import plug_ins
 from web.dashboard.rendering import ZONES
 
 # The rules that the form can write; static/form-rules.js knows them by these names.
@@ -24,6 +25,10 @@ WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 # A field of the document: its place, what it holds (static/form-kinds.js), and what it offers: the
 # name of a list, or choices; of a number, the least and the most.
 Fields = tuple[tuple[str, str, str | tuple[Any, ...]], ...]
+# The last part names a list there.
+FIELDS_OF_PLUG_INS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
+    step: fields for one in plug_ins() for step, fields in one.form_fields.items()
+}
 STEP_FIELDS: Mapping[str, Fields] = {
     "celery_task": (
         ("task", "text", "tasks"),
@@ -33,7 +38,7 @@ STEP_FIELDS: Mapping[str, Fields] = {
     ),
     "command": (("run", "argv", ""), ("shell", "text", ""), ("cwd", "text", "")),
     "job": (("url", "text", ""), ("meta", "named", "")),
-    "send_email": (("template", "text", "templates"),),
+    **FIELDS_OF_PLUG_INS,
 }
 # The steps that must be the only one.
 ALONE = ("celery_task", "job")

@@ -1,5 +1,6 @@
 """The form of an action: a document, its meaning, and how it differs from what is stored."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
@@ -16,6 +17,7 @@ from views.changes.sendable import sendable
 from views.installation import Installation
 from web.dashboard.documents import (
     CHOICES,
+    FIELDS_OF_PLUG_INS,
     FIRST_STEPS,
     HOOK_KINDS,
     difference,
@@ -154,7 +156,10 @@ def _known_names(opened: Installation, known: changes.Author) -> dict[str, Any]:
     channels = list(opened.settings.notify) if author.trust.is_trusted else []
     return {
         "steps": sorted(found, key=lambda one: FIRST_STEPS.get(one.name, len(FIRST_STEPS))),
-        "templates": names.get("templates", []),
+        "examples": {one.name: _example(one, names) for one in found},
+        "more_names": {
+            kind: names[kind] for own in FIELDS_OF_PLUG_INS.values() for _, _, kind in own
+        },
         "groups": names["groups"],
         "actions": names["actions"],
         "tasks": sent.tasks,
@@ -162,6 +167,13 @@ def _known_names(opened: Installation, known: changes.Author) -> dict[str, Any]:
         "calendars": sorted(author.calendars),
         "channels": sorted(channels),
     }
+
+
+def _example(step: steps.Step, names: Mapping[str, Sequence[str]]) -> Any:
+    """Return what a chosen step begins with: its example, with names that there are."""
+    fields = FIELDS_OF_PLUG_INS.get(step.name, ())
+    known = {key: names[kind][0] for key, _, kind in fields if names.get(kind)}
+    return {**step.example, **known} if known else step.example
 
 
 def _meaning(

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from hashlib import sha256
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -22,13 +23,14 @@ from models.values import format_instant
 from models.values.durations import lasting
 from models.values.zones import in_zone
 from runtime.clock import utc_now
+from runtime.plug_ins import named, plug_ins
 from views.doctor.disk import in_words
 from views.operations import OperationRow
 from views.status.pauses import PauseRow
 from views.words import brief
 from web.dashboard.endings import ending_of
 from web.dashboard.fields import as_field
-from web.dashboard.texts import person, say, step_name
+from web.dashboard.texts import person, say, step_name, texts
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
@@ -211,8 +213,9 @@ def tone(state: str) -> str:
 
 @cache
 def _templates() -> Environment:
+    folders = [Path(str(files(package))) for package in named("pages_in")]
     made = Environment(
-        loader=FileSystemLoader(HERE / "templates"),
+        loader=FileSystemLoader([one / "templates" for one in (HERE, *folders)]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -222,7 +225,13 @@ def _templates() -> Environment:
     made.globals.update(
         say=say, person=person, step_name=step_name, tone=tone, bytes_in_words=in_words
     )
+    made.globals.update(parts_of=_parts_of, more_icons=texts().get("icons", {}))
     return made
+
+
+def _parts_of(place: str) -> list[str]:
+    """Return the templates that plug-ins add to a place of a page."""
+    return [name for one in plug_ins() for name in one.page_parts.get(place, ())]
 
 
 @cache

@@ -3,10 +3,12 @@
 import re
 import tomllib
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from models.store.tokens import SIGNED_ON
+from runtime.plug_ins import named
 
 # The author of what a token or a session with a name does.
 _NAMED = re.compile(r"(?:token|session|link) \w+(?: of token \w+)? \((.+)\)")
@@ -38,5 +40,9 @@ def person(author: str) -> str:
 
 @cache
 def texts() -> dict[str, Any]:
-    """Return all texts."""
-    return tomllib.loads(FILE.read_text("utf-8"))
+    """Return all texts, with those of plug-ins."""
+    made = tomllib.loads(FILE.read_text("utf-8"))
+    for package in named("pages_in"):
+        own = tomllib.loads((files(package) / "texts.toml").read_text("utf-8"))
+        made |= {section: made.get(section, {}) | said for section, said in own.items()}
+    return made

@@ -5,11 +5,17 @@ from pathlib import Path
 from data.snapshots import downloads_folder
 from data.store.small_apps import stored_bytes
 from minutebook.steps import StepFailed
-from models.store.tenants.ceilings import MEBIBYTE, Ceiling, exceeded, most_of
+from models.store.tenants.ceilings import MEBIBYTE, exceeded, most_of
 from runtime.clock import monotonic
 from runtime.database import reading
 from tasks.step_context import WorkContext
 
+# The ceiling: its setting, what it counts, and what an editor can do.
+WORDS = (
+    "disk_mb",
+    "MiB of snapshots and downloads",
+    "refresh less, let `maintenance` remove old snapshots",
+)
 # How often a running download is measured.
 MEASURED_EVERY_S = 0.2
 
@@ -24,7 +30,7 @@ class Room:
         self._context = context
         self._folder = downloads_folder(context.settings.home, context.small_app.name)
         with reading(context.engine) as connection:
-            its = (context.small_app.id, Ceiling.DISK_MB, context.settings.limits)
+            its = (context.small_app.id, WORDS[0], context.settings.limits)
             self._most_mb = most_of(connection, *its)
         self._stored = 0
         self._measured_at = monotonic()
@@ -52,7 +58,7 @@ class Room:
         if taken > self._most_mb * MEBIBYTE:
             used_mb = -(-taken // MEBIBYTE)
             app = self._context.small_app.name
-            self.error = exceeded(app, Ceiling.DISK_MB, used_mb, self._most_mb)
+            self.error = exceeded(app, WORDS, used_mb, self._most_mb)
 
 
 def _size_of(folder: Path) -> int:

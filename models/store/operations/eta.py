@@ -1,4 +1,4 @@
-"""Estimate an operation's end by its action's last successes that rewrote the same domains."""
+"""Estimate an operation's end by its action's last successes that rewrote the same."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -82,7 +82,7 @@ class OperationFacts:
     overlap_key: str | None
     cause: Cause
     triggerer: str
-    # The user's choice about the mail of new data.
+    # The user's choice about the mail that a step leaves to them.
     notify: bool | None
     first_started_at: datetime | None
     # How many of its attempts failed and were lost, and the error of the last one.

@@ -1,4 +1,4 @@
-"""The four ceilings of a restricted small app; a trusted one has none."""
+"""The ceilings of a restricted small app; a trusted one has none."""
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -11,13 +11,13 @@ from models.sql import database_now
 from models.store import tenants
 from models.store.conditions import of_app
 from models.tables import actions, audit, notices, users
-from runtime.plug_ins import added
+from runtime.plug_ins import added, named
 from runtime.sections.limits import LimitSettings
 
 MEBIBYTE = 2**20
 DAY = timedelta(days=1)
 # Verbs of the audit trail that may have sent a mail.
-TESTS = ("template.send_test", "hook.test")
+TESTS = ("hook.test", *named("mail_tests"))
 
 
 class Ceiling(StrEnum):
@@ -25,7 +25,6 @@ class Ceiling(StrEnum):
 
     ACTIONS = "actions"
     USERS = "users"
-    DISK_MB = "disk_mb"
     MAILS = "mails"
 
 
@@ -33,18 +32,12 @@ class Ceiling(StrEnum):
 _WORDS: Mapping[Ceiling, tuple[str, str]] = {
     Ceiling.ACTIONS: ("actions", "delete some"),
     Ceiling.USERS: ("users", "remove some"),
-    Ceiling.DISK_MB: (
-        "MiB of snapshots and downloads",
-        "refresh less, let `maintenance` remove old snapshots",
-    ),
     Ceiling.MAILS: ("mails in 24 hours", "send the rest later"),
 }
 
 
-def most_of(
-    connection: sa.Connection, small_app_id: int, what: Ceiling, limits: LimitSettings
-) -> int:
-    """Return a small app's ceiling; 0 for none. Raises NotFound."""
+def most_of(connection: sa.Connection, small_app_id: int, what: str, limits: LimitSettings) -> int:
+    """Return a small app's ceiling by the name of its setting; 0 for none. Raises NotFound."""
     is_trusted = tenants.trust_of(connection, small_app_id).is_trusted
     most: int = getattr(limits, what)
     return 0 if is_trusted else most
@@ -79,12 +72,16 @@ def check(
 def _refusal(
     connection: sa.Connection, small_app_id: int, what: Ceiling, total: int, most: int
 ) -> str:
-    return exceeded(tenants.by_id(connection, small_app_id).name, what, total, most)
+    name = tenants.by_id(connection, small_app_id).name
+    return exceeded(name, (what, *_WORDS[what]), total, most)
 
 
-def exceeded(app: str, what: Ceiling, total: int, most: int) -> str:
-    """Return the error of a small app that would exceed a ceiling."""
-    counted, remedy = _WORDS[what]
+def exceeded(app: str, words: tuple[str, str, str], total: int, most: int) -> str:
+    """Return the error of a small app that would exceed a ceiling.
+
+    `words` are the name of its setting, what it counts, and what an editor can do.
+    """
+    what, counted, remedy = words
     return (
         f"small app {app!r} is restricted to {most:,} {counted} (SCHED_LIMITS_{what.upper()}), and "
         f"this makes {total:,}; {remedy}, or let an admin of the installation raise the ceiling"

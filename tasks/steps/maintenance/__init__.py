@@ -1,4 +1,4 @@
-"""The step `maintenance`: prunes history, and what plug-ins keep, such as snapshots."""
+"""The step `maintenance`: prunes history, and what plug-ins keep."""
 
 from minutebook.steps import StepResult, step
 from models.document import NoParameters

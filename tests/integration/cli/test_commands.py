@@ -209,7 +209,7 @@ def test_on_a_terminal_a_run_that_would_mail_asks(
     with engine.connect() as connection:
         (said,) = connection.execute(sa.select(operations.c.notify)).scalars()
     engine.dispose()
-    assert re.search(r"mail about new data to \d+ users\?", asked.err)
+    assert re.search(r"mail \d+ users if something new is published\?", asked.err)
     assert said is stored
 
 

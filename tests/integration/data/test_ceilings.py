@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 import sqlalchemy as sa
 
+from data.settings import Limits
 from data.steps import refresh, send_email
 from data.steps.refresh import RefreshParameters
 from data.steps.send_email import SendEmailParameters
@@ -98,11 +99,11 @@ def test_a_refresh_whose_snapshot_has_no_room_fails_and_leaves_nothing(work: Wor
     rows = "".join(f"{number},{drawn.random()}\n" for number in range(60_000))
     work.write("a.csv", f"id,x\n{rows}")
     work.write("b.csv", f"id,y\n{rows}")
-    context = work.context(RefreshParameters(), limits=LimitSettings(disk_mb=1))
+    context = work.context(RefreshParameters(), limits=Limits(disk_mb=1))
 
     with pytest.raises(StepFailed) as failure:
         refresh.run(context)
-    again = work.context(RefreshParameters(), limits=LimitSettings(disk_mb=1))
+    again = work.context(RefreshParameters(), limits=Limits(disk_mb=1))
     with pytest.raises(StepFailed):
         refresh.run(again)
 
@@ -116,14 +117,14 @@ def test_a_refresh_whose_snapshot_has_no_room_fails_and_leaves_nothing(work: Wor
     assert len(files) == len(held) <= 1
     assert [*(work.settings.home / "scratch").rglob("*.parquet")] == []
     trust(work.engine, work.app)
-    assert refresh.run(work.context(RefreshParameters(), limits=LimitSettings(disk_mb=1)))
+    assert refresh.run(work.context(RefreshParameters(), limits=Limits(disk_mb=1)))
 
 
 def test_a_download_that_has_no_room_is_cut_off_and_removed(work: Work, web: WebSource) -> None:
     web.pages["/big.csv"] = Page(b"id\n" + b"1\n" * (3 * 2**20))
     work.apply(domains={"a": {"source": {"url": f"{web.url}/big.csv"}}})
     inside = work.settings.fetch.model_copy(update={"allow_private": True})
-    limits = LimitSettings(disk_mb=1)
+    limits = Limits(disk_mb=1)
     context = work.context(RefreshParameters(), limits=limits, fetch=inside)
 
     with pytest.raises(StepFailed, match="SCHED_LIMITS_DISK_MB") as failure:

@@ -72,5 +72,5 @@ def test_a_home_folder_that_does_not_exist_takes_nothing(tmp_path: Path) -> None
 def test_the_page_names_each_part_with_its_bound() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \| `?([\w ]+)", text_of("reference/cli/status"), re.M))
 
-    for part, bound in disk.PARTS.values():
+    for part, bound in disk.parts().values():
         assert rows[part].strip() == bound

@@ -81,12 +81,12 @@
   };
 
   const choose = (found, { dataset, checked }) => {
-    const { step, template, example } = dataset;
+    const { step, example } = dataset;
     const operations = isObject(found.operations) ? { ...found.operations } : {};
     // Some steps must be the only one.
     const others = steps.filter((one) => one.dataset.step !== step && ("alone" in dataset || "alone" in one.dataset));
     if (checked) for (const one of others) delete operations[one.dataset.step];
-    if (checked) operations[step] = template ? { template } : JSON.parse(example);
+    if (checked) operations[step] = JSON.parse(example);
     else delete operations[step];
     found.operations = operations;
   };

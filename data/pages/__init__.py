@@ -44,7 +44,7 @@ def shown_of(opened: Installation, app: App, after: str | None) -> dict[str, obj
     return {
         **_shown(found),
         # Without data, its cards would be empty ones.
-        "has_data": bool(found.domains) or found.data.status != "empty",
+        "is_full": bool(found.domains) or found.data.status != "empty",
         "templates": templates.list_templates(opened, MOST_TEMPLATES, after, settings),
     }
 

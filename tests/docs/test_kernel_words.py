@@ -1,0 +1,28 @@
+"""The kernel and its doors do not know the words of a plug-in: a plug-in brings them itself."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.processes import ROOT
+
+KERNEL = (
+    *("broker", "cli", "cron", "models", "processes", "runtime", "scheduler", "tasks", "views"),
+    "web",
+)
+FILES = [
+    file
+    for room in KERNEL
+    for file in sorted((ROOT / room).rglob("*"))
+    if file.suffix in {".py", ".html", ".toml", ".js"} and file.name != "htmx.min.js"
+]
+OF_DATA = re.compile(
+    r"send_email|execsum|snapshots|\bdomains\b|disk_mb|new data|[`'\"](?:refresh|publish)[`'\"]",
+    re.IGNORECASE,
+)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_no_file_of_the_kernel_names_what_data_brings(file: Path) -> None:
+    assert OF_DATA.findall(file.read_text(encoding="utf-8")) == []
