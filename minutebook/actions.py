@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from minutebook.client import Applied, Client, Explanation, Run
+from minutebook.client import TIMEOUT_S, Applied, Client, Explanation, Run
 
 __all__ = ["NotConfigured", "apply", "client", "delete", "explain", "pause", "resume", "run"]
 
@@ -27,7 +27,7 @@ class NotConfigured(Exception):
     """No settings name the server and its token."""
 
 
-def client() -> Client:
+def client(timeout_s: float = TIMEOUT_S) -> Client:
     """Return a client of the configured server; use it as a context manager."""
     url, token, app = (_setting(name) for name in ("URL", "TOKEN", "APP"))
     if not url or not token:
@@ -36,7 +36,7 @@ def client() -> Client:
             " SCHED_URL and SCHED_TOKEN"
         )
     try:
-        return Client(url, token, app=app or None)
+        return Client(url, token, app=app or None, timeout_s=timeout_s)
     except ValueError as error:
         raise NotConfigured(f"MINUTEBOOK_TOKEN or SCHED_TOKEN: {error}") from None
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-import httpx
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
@@ -21,8 +20,9 @@ from django.urls import path
 from django.views.decorators.http import require_POST
 
 from minutebook import actions
-from minutebook.client import ApiError, Client, Page
+from minutebook.client import Client, Page
 from minutebook.django.models import Action
+from minutebook.django.server import Unavailable, translated_errors
 
 NEW = {
     "name": "",
@@ -38,10 +38,6 @@ VERBS = {
 NAME = "admin:minutebook_action_"
 
 
-class Unavailable(Exception):
-    """The server could not be asked, or refused; the text says why."""
-
-
 def ask(method: str, address: str, body: Any = None, **params: str) -> Any:
     """Return the JSON of an answer; raises Unavailable, and Http404 for an unknown action."""
     return _answer(lambda server: server.call(method, address, body, **params), method == "GET")
@@ -55,19 +51,12 @@ def ask_page(address: str, **params: str) -> Page:
 
 def _answer(act: Callable[[Client], Any], is_read: bool) -> Any:
     try:
-        with actions.client() as server:
+        with translated_errors(), actions.client() as server:
             return act(server)
-    except ApiError as error:
+    except Unavailable as error:
         if error.status == 404 and is_read:
-            raise Http404(error.detail) from None
-        raise Unavailable(error.detail) from None
-    except httpx.HTTPError as error:
-        raise Unavailable(f"The server does not answer: {error}") from None
-    except actions.NotConfigured as error:
-        raise Unavailable(str(error)) from None
-    # No JSON has NaN, nor half of a character.
-    except ValueError as error:
-        raise Unavailable(f"The document cannot be sent: {error}") from None
+            raise Http404(str(error)) from None
+        raise
 
 
 @admin.register(Action)

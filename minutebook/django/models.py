@@ -1,4 +1,4 @@
-"""The model that Django's permissions are about; nothing is stored in Django's database."""
+"""Schedules as the project's database has them, and the model that permissions are about."""
 
 from __future__ import annotations
 
@@ -20,6 +20,51 @@ class Action(models.Model):
         app_label = "minutebook"
         verbose_name = "scheduled action"
         permissions: ClassVar = [("run_action", "Can run scheduled action")]
+
+    def __str__(self) -> str:
+        return str(self.name)
+
+
+class State(models.TextChoices):
+    """How a schedule stands at the server."""
+
+    PENDING = "pending"
+    SENT = "sent"
+    REFUSED = "refused"
+
+
+class Schedule(models.Model):
+    """An action that an object of the project owns, as it should be at the server."""
+
+    # That of the action.
+    name = models.CharField(max_length=200, primary_key=True)
+    owner = models.CharField(max_length=200, db_index=True)
+    # None once the action is to be deleted: the row goes when the server has done so.
+    document = models.JSONField(null=True)
+    # Counts the changes: what is sent is settled only if it is still the newest.
+    version = models.PositiveBigIntegerField(default=1)
+    state = models.CharField(max_length=10, choices=State.choices, default=State.PENDING)
+    # Why it is pending or refused, or what the server warns of.
+    detail = models.TextField(blank=True)
+    uid = models.UUIDField(null=True)
+    changed_at = models.DateTimeField()
+    # Since when a process has been sending it; None for none.
+    claimed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        """With the permissions of a model that nobody edits by hand."""
+
+        app_label = "minutebook"
+        verbose_name = "schedule of an object"
+        verbose_name_plural = "schedules of objects"
+        default_permissions = ("view", "change")
+        indexes: ClassVar = [
+            models.Index(
+                fields=["changed_at"],
+                condition=models.Q(state="pending"),
+                name="minutebook_to_send",
+            )
+        ]
 
     def __str__(self) -> str:
         return str(self.name)

@@ -1,0 +1,122 @@
+"""Sends schedules to the server: the newest last, whichever process sends.
+
+A process claims a row before it asks the server, so that no two ask at once. It settles the row
+only if nothing has changed it meanwhile; otherwise it sends again. The claim of a process that
+died, or that got no answer, ends by itself: until then what it sent may still arrive.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from django.apps import apps
+from django.db import DEFAULT_DB_ALIAS
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from minutebook import actions
+from minutebook.client import ApiError, Client
+from minutebook.django.server import INVALID, Unavailable, translated_errors
+
+if TYPE_CHECKING:
+    from minutebook.django.models import Schedule
+
+CLAIM = timedelta(minutes=1)
+# A request of the project's own waits no longer for the server.
+TIMEOUT_S = 3.0
+# The faults of a document: another try would be refused too.
+FAULTS = frozenset({400, 409, 413, INVALID})
+
+
+def sync(using: str = DEFAULT_DB_ALIAS, *, refused: bool = False) -> Counter[str]:
+    """Send what the server has not got yet; return how many are `sent`, `refused` and `pending`.
+
+    With `refused` also what it refused before, for example because a setting did not allow a task.
+    """
+    rows = rows_of(using)
+    if refused:
+        rows.filter(state="refused").update(state="pending")
+    waiting = rows.filter(state="pending")
+    names = list(waiting.order_by("changed_at").values_list("pk", flat=True))
+    counted: Counter[str] = Counter()
+    # Without an answer, none of the others would get one.
+    with suppress(Unavailable), _connected() as server:
+        for name in names:
+            counted[_send(name, using, server)] += 1
+    counted["pending"] = waiting.count()
+    return counted
+
+
+def send(name: str, using: str) -> None:
+    """Send a schedule; its row says what came of it."""
+    try:
+        with _connected() as server:
+            _send(name, using, server)
+    except Unavailable as error:
+        rows_of(using).filter(pk=name, state="pending").update(detail=str(error))
+
+
+def rows_of(using: str) -> Any:
+    """Return the schedules in a database; Django loads their model after its applications."""
+    return apps.get_model("minutebook", "Schedule").objects.using(using)
+
+
+def _connected() -> Client:
+    with translated_errors():
+        return actions.client(TIMEOUT_S)
+
+
+def _send(name: str, using: str, server: Client) -> str:
+    """Send a schedule until nothing has changed it meanwhile; return its state.
+
+    It stays `pending` if another process sends it. Raises Unavailable without an answer.
+    """
+    rows = rows_of(using).filter(pk=name)
+    while (row := _claimed(rows)) is not None:
+        values = _delivered(row, rows, server)
+        its_version = rows.filter(version=row.version)
+        if values is None:
+            is_settled = bool(its_version.delete()[0])
+        else:
+            is_settled = bool(its_version.update(claimed_at=None, **values))
+        if is_settled:
+            return "sent" if values is None else str(values["state"])
+        rows.update(claimed_at=None)
+    return "pending"
+
+
+def _claimed(rows: Any) -> Schedule | None:
+    """Return the newest version of a row, if it waits and no other process sends it."""
+    is_free = Q(claimed_at=None) | Q(claimed_at__lt=Now() - CLAIM)
+    is_mine = rows.filter(is_free, state="pending").update(claimed_at=Now())
+    found: Schedule | None = rows.first() if is_mine else None
+    return found
+
+
+def _delivered(row: Schedule, rows: Any, server: Client) -> dict[str, Any] | None:
+    """Ask the server for what a row says; return how it stands then, None once it is deleted."""
+    try:
+        with translated_errors():
+            return _asked(row, server)
+    except Unavailable as error:
+        if error.status in FAULTS:
+            return {"state": "refused", "detail": str(error)}
+        its_end = {} if error.may_be_done else {"claimed_at": None}
+        rows.filter(version=row.version).update(detail=str(error), **its_end)
+        raise
+
+
+def _asked(row: Schedule, server: Client) -> dict[str, Any] | None:
+    if row.document is not None:
+        (done,) = server.apply([row.document])
+        return {"state": "sent", "detail": "\n".join(done.warnings), "uid": done.uid}
+    try:
+        server.call("DELETE", f"/api/actions/{quote(row.name, safe='')}")
+    except ApiError as error:
+        if error.status != 404:
+            raise
+    return None
