@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pydantic import Field
+
 from models.celery_task import NO_TASKS
 from models.store import workers
 from models.store.operations.external_send import FOLLOWED_WITHIN
@@ -10,6 +12,8 @@ from models.store.tenants import app_overview
 from runtime.database import reading
 from scheduler.changes.validation import ChangeContext
 from views.installation import Installation
+from views.verbs import EDIT, Verb
+from views.view import Listing, View
 
 MOST_ACTIONS = 500
 
@@ -21,6 +25,26 @@ class Sendable:
     # Each with its parameters; None if no worker reports them.
     tasks: Mapping[str, Sequence[str] | None]
     queues: tuple[str, ...]
+
+
+class SendableTask(View):
+    """A Celery task that actions of the small app may send."""
+
+    name: str = Field(description="Its name.")
+    parameters: tuple[str, ...] | None = Field(
+        description="As Python writes them, such as `limit=5`; null if no worker reports them."
+    )
+
+
+class SendableTasks(Listing[SendableTask]):
+    """The tasks by name."""
+
+
+@Verb("list_tasks", "GET /api/tasks", EDIT)
+def list_tasks(installation: Installation) -> SendableTasks:
+    """List the Celery tasks that workers follow or actions send, if the small app may send them."""
+    found = sendable(installation, installation.author).tasks.items()
+    return SendableTasks(tuple(SendableTask(name=one, parameters=takes) for one, takes in found))
 
 
 def sendable(installation: Installation, author: ChangeContext) -> Sendable:

@@ -7,7 +7,7 @@ from fastapi import Depends, Query, Response
 from models.roles import Permission
 from views import actions, backfills, changes, explanation, runs, upcoming
 from views.actions import history, search
-from views.changes import deleting, switching
+from views.changes import deleting, sendable, switching
 from views.changes.result import Change
 from views.installation import Installation
 from views.verbs import ACTION
@@ -93,5 +93,5 @@ def start_backfill(asked: Range, opened: Installation) -> backfills.StartedBackf
 
 
 serve(router, actions, upcoming, search, history, explanation)
-serve(router, changes, switching, deleting, backfills)
+serve(router, changes, switching, deleting, sendable, backfills)
 serve(router, runs.run, runs.run_all, runs.plan)
