@@ -6,6 +6,9 @@ from typing import ClassVar
 
 from django.db import models
 
+# How a schedule stands at the server.
+STATES = [("pending", "Pending"), ("sent", "Sent"), ("refused", "Refused")]
+
 
 class Action(models.Model):
     """A scheduled action of the server."""
@@ -25,14 +28,6 @@ class Action(models.Model):
         return str(self.name)
 
 
-class State(models.TextChoices):
-    """How a schedule stands at the server."""
-
-    PENDING = "pending"
-    SENT = "sent"
-    REFUSED = "refused"
-
-
 class Schedule(models.Model):
     """An action that an object of the project owns, as it should be at the server."""
 
@@ -43,21 +38,20 @@ class Schedule(models.Model):
     document = models.JSONField(null=True)
     # Counts the changes: what is sent is settled only if it is still the newest.
     version = models.PositiveBigIntegerField(default=1)
-    state = models.CharField(max_length=10, choices=State.choices, default=State.PENDING)
+    state = models.CharField(max_length=10, choices=STATES, default="pending")
     # Why it is pending or refused, or what the server warns of.
     detail = models.TextField(blank=True)
-    uid = models.UUIDField(null=True)
     changed_at = models.DateTimeField()
     # Since when a process has been sending it; None for none.
     claimed_at = models.DateTimeField(null=True)
 
     class Meta:
-        """With the permissions of a model that nobody edits by hand."""
+        """With the permission to see it: the code that makes a row changes it."""
 
         app_label = "minutebook"
         verbose_name = "schedule of an object"
         verbose_name_plural = "schedules of objects"
-        default_permissions = ("view", "change")
+        default_permissions = ("view",)
         indexes: ClassVar = [
             models.Index(
                 fields=["changed_at"],

@@ -28,7 +28,6 @@ OF_STEP = frozenset(
     {"queue", "exchange", "routing_key", "priority", "headers", "expires", "ignore_result"}
 )
 OF_ACTION = frozenset({"active", "description", "policy", "hooks"})
-LONGEST_NAME = 200
 _owners: set[Any] = set()
 
 
@@ -61,21 +60,15 @@ def schedule(
     `more` are `active`, `description`, `policy` and `hooks` of the action, and all other keys of
     the step `celery_task`, such as `queue`.
     """
-    unknown = more.keys() - OF_STEP - OF_ACTION
-    if unknown:
+    if unknown := more.keys() - OF_STEP - OF_ACTION:
         known = ", ".join(sorted(OF_STEP | OF_ACTION))
         raise TypeError(f"a schedule has no {min(unknown)!r}; it has {known}")
     owner = owner_of(instance)
-    step: dict[str, Any] = {"task": getattr(task, "name", task), "args": list(args)}
-    step |= {"kwargs": dict(kwargs or {})}
-    step |= {name: more.pop(name) for name in OF_STEP & more.keys()}
-    document = {
-        "name": _name(owner, key),
-        "owner": owner,
-        "operations": {"celery_task": step},
-        "when": _rule(when),
-        **more,
-    }
+    call = {"args": list(args), "kwargs": dict(kwargs or {})}
+    options = {name: more.pop(name) for name in OF_STEP & more.keys()}
+    step = {"task": getattr(task, "name", task), **call, **options}
+    document = {"name": _name(owner, key), "owner": owner, "when": _rule(when), **more}
+    document["operations"] = {"celery_task": step}
     using = _database_of(instance)
     with transaction.atomic(using):
         _store(document, using)
@@ -106,18 +99,14 @@ def owner_of(instance: Model) -> str:
 
 
 def _name(owner: str, key: str) -> str:
-    name = f"{owner}:{key}" if key else owner
-    if len(name) > LONGEST_NAME:
-        raise ValueError(f"{name!r} is longer than {LONGEST_NAME} characters; use a shorter key")
-    return name
+    return f"{owner}:{key}" if key else owner
 
 
 def _rule(when: Any) -> Any:
     if isinstance(when, str):
         return {"cron_rule": when, "timezone": settings.TIME_ZONE}
     if isinstance(when, timedelta):
-        seconds = when.total_seconds()
-        return {"every": int(seconds) if seconds.is_integer() else seconds}
+        return {"every": when.total_seconds()}
     if isinstance(when, datetime):
         if timezone.is_naive(when):
             raise ValueError(f"naive instant {when!r}; give it a time zone")

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from django.apps import apps
-from django.db import DEFAULT_DB_ALIAS
+from django.db import DEFAULT_DB_ALIAS, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from minutebook import actions
 from minutebook.client import ApiError, Client
-from minutebook.django.server import INVALID, Unavailable, translated_errors
+from minutebook.django.server import INVALID, NOT_FOUND, Unavailable, translated_errors
 
 if TYPE_CHECKING:
     from minutebook.django.models import Schedule
@@ -78,14 +78,13 @@ def _send(name: str, using: str, server: Client) -> str:
     rows = rows_of(using).filter(pk=name)
     while (row := _claimed(rows)) is not None:
         values = _delivered(row, rows, server)
-        its_version = rows.filter(version=row.version)
-        if values is None:
-            is_settled = bool(its_version.delete()[0])
-        else:
-            is_settled = bool(its_version.update(claimed_at=None, **values))
-        if is_settled:
-            return "sent" if values is None else str(values["state"])
-        rows.update(claimed_at=None)
+        # An update, because it holds the row: what deletes one may look for it first.
+        with transaction.atomic(using):
+            if rows.filter(version=row.version).update(claimed_at=None, **values):
+                if row.document is None:
+                    rows.filter(state="sent").delete()
+                return str(values["state"])
+            rows.update(claimed_at=None)
     return "pending"
 
 
@@ -97,8 +96,8 @@ def _claimed(rows: Any) -> Schedule | None:
     return found
 
 
-def _delivered(row: Schedule, rows: Any, server: Client) -> dict[str, Any] | None:
-    """Ask the server for what a row says; return how it stands then, None once it is deleted."""
+def _delivered(row: Schedule, rows: Any, server: Client) -> dict[str, Any]:
+    """Ask the server for what a row says; return how it stands then."""
     try:
         with translated_errors():
             return _asked(row, server)
@@ -106,17 +105,17 @@ def _delivered(row: Schedule, rows: Any, server: Client) -> dict[str, Any] | Non
         if error.status in FAULTS:
             return {"state": "refused", "detail": str(error)}
         its_end = {} if error.may_be_done else {"claimed_at": None}
-        rows.filter(version=row.version).update(detail=str(error), **its_end)
+        rows.update(detail=str(error), **its_end)
         raise
 
 
-def _asked(row: Schedule, server: Client) -> dict[str, Any] | None:
+def _asked(row: Schedule, server: Client) -> dict[str, Any]:
     if row.document is not None:
         (done,) = server.apply([row.document])
-        return {"state": "sent", "detail": "\n".join(done.warnings), "uid": done.uid}
+        return {"state": "sent", "detail": "\n".join(done.warnings)}
     try:
         server.call("DELETE", f"/api/actions/{quote(row.name, safe='')}")
     except ApiError as error:
-        if error.status != 404:
+        if error.status != NOT_FOUND:
             raise
-    return None
+    return {"state": "sent"}

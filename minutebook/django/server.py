@@ -10,7 +10,8 @@ import httpx
 from minutebook import actions
 from minutebook.client import ApiError
 
-# The status of a document that no server would accept.
+NOT_FOUND = 404
+# Of a document that no server would accept.
 INVALID = 422
 
 

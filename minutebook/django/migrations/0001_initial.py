@@ -36,14 +36,13 @@ class Migration(migrations.Migration):
                 ("version", models.PositiveBigIntegerField(default=1)),
                 ("state", models.CharField(choices=STATES, default="pending", max_length=10)),
                 ("detail", models.TextField(blank=True)),
-                ("uid", models.UUIDField(null=True)),
                 ("changed_at", models.DateTimeField()),
                 ("claimed_at", models.DateTimeField(null=True)),
             ],
             options={
                 "verbose_name": "schedule of an object",
                 "verbose_name_plural": "schedules of objects",
-                "default_permissions": ("view", "change"),
+                "default_permissions": ("view",),
                 "indexes": [
                     models.Index(
                         fields=["changed_at"],
