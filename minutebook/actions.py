@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from minutebook.client import TIMEOUT_S, Applied, Client, Explanation, Run
 
-__all__ = ["NotConfigured", "apply", "client", "delete", "explain", "pause", "resume", "run"]
+__all__ = ["NotConfigured", "apply", "client", "delete", "explain", "pause", "resume", "run", "url"]
 
 
 class NotConfigured(Exception):
@@ -39,6 +39,11 @@ def client(timeout_s: float = TIMEOUT_S) -> Client:
         return Client(url, token, app=app or None, timeout_s=timeout_s)
     except ValueError as error:
         raise NotConfigured(f"MINUTEBOOK_TOKEN or SCHED_TOKEN: {error}") from None
+
+
+def url() -> str:
+    """Return the address of the configured server, empty without one."""
+    return _setting("URL").rstrip("/")
 
 
 def apply(*documents: Mapping[str, Any]) -> list[Applied]:

@@ -45,7 +45,8 @@ def main(given: str) -> None:
         ROOT_URLCONF="django_project",
         INSTALLED_APPS=[
             "django.contrib.admin", "django.contrib.auth", "django.contrib.contenttypes",
-            "django.contrib.sessions", "django.contrib.messages", "minutebook.django",
+            "django.contrib.sessions", "django.contrib.messages", "django.contrib.staticfiles",
+            "minutebook.django",
         ],
         MIDDLEWARE=[
             "django.contrib.sessions.middleware.SessionMiddleware",
@@ -73,9 +74,11 @@ def main(given: str) -> None:
     )  # fmt: skip
     django.setup()
     _fill()
+    from django.contrib.staticfiles.handlers import StaticFilesHandler
     from django.core.wsgi import get_wsgi_application
 
-    server = make_server("127.0.0.1", 0, get_wsgi_application(), handler_class=Quiet)
+    served = StaticFilesHandler(get_wsgi_application())
+    server = make_server("127.0.0.1", 0, served, handler_class=Quiet)
     print(server.server_port, flush=True)  # noqa: T201 - for the test
     server.serve_forever()
 

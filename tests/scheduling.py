@@ -15,8 +15,9 @@ BY_START = {
         *("rabbitmq", "broker/test_exchanges", "packages/test_move_from_django"),
         "scheduler/test_lost_messages",
     ),
-    "Chromium": tuple(
-        f"dashboard/test_{name}" for name in ("in_browser", "pictures", "small_app_page")
+    "Chromium": (
+        *(f"dashboard/test_{name}" for name in ("in_browser", "pictures", "small_app_page")),
+        "web/test_django",
     ),
     "environments": ("tests/packages/",),
     "other schedulers": ("interop/test_django_beat", "interop/test_apscheduler"),

@@ -1,17 +1,18 @@
-"""The pages of actions in Django's admin, which ask the HTTP API.
+"""The pages of actions in Django's admin, which ask the HTTP API, and of schedules of objects.
 
-Django decides who may do what, by the permissions of the model `Action`. The server knows all staff
-by one token.
+Django decides who may do what, by the permissions of the models. The server knows all staff by one
+token.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib import admin, messages
+from django.contrib.admin.helpers import AdminForm
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
 from django.shortcuts import redirect
@@ -20,15 +21,11 @@ from django.urls import path
 from django.views.decorators.http import require_POST
 
 from minutebook import actions
-from minutebook.client import Client, Page
-from minutebook.django.models import Action
-from minutebook.django.server import Unavailable, translated_errors
+from minutebook.client import Client
+from minutebook.django.forms import ActionForm
+from minutebook.django.models import Action, Schedule
+from minutebook.django.server import NOT_FOUND, Unavailable, translated_errors
 
-NEW = {
-    "name": "",
-    "operations": {"celery_task": {"task": ""}},
-    "when": {"cron_rule": "0 7 * * *"},
-}
 # What a button does: the permission that it needs, and what is said afterwards.
 VERBS = {
     "run": ("run", "Operation {id} is {state}."),
@@ -38,30 +35,9 @@ VERBS = {
 NAME = "admin:minutebook_action_"
 
 
-def ask(method: str, address: str, body: Any = None, **params: str) -> Any:
-    """Return the JSON of an answer; raises Unavailable, and Http404 for an unknown action."""
-    return _answer(lambda server: server.call(method, address, body, **params), method == "GET")
-
-
-def ask_page(address: str, **params: str) -> Page:
-    """Return a page of a list; raises as `ask` does."""
-    found: Page = _answer(lambda server: server.page(address, **params), is_read=True)
-    return found
-
-
-def _answer(act: Callable[[Client], Any], is_read: bool) -> Any:
-    try:
-        with translated_errors(), actions.client() as server:
-            return act(server)
-    except Unavailable as error:
-        if error.status == 404 and is_read:
-            raise Http404(str(error)) from None
-        raise
-
-
 @admin.register(Action)
 class ActionAdmin(admin.ModelAdmin):
-    """Lists, edits, pauses, runs and explains actions."""
+    """Lists, edits, pauses, runs and deletes actions."""
 
     def get_urls(self) -> list[Any]:
         """Return the pages in place of those of a model with a table."""
@@ -81,60 +57,53 @@ class ActionAdmin(admin.ModelAdmin):
         """List a page of the actions with their status."""
         self._require(request, "view")
         place = {"cursor": request.GET["cursor"]} if "cursor" in request.GET else {}
-        found = self._told(request, lambda: ask_page("/api/actions", **place))
+        found = _asked(request, lambda server: server.page("/api/actions", **place))
         return self._page(request, "list", found=found)
 
     def add_page(self, request: Any) -> Any:
-        """Create an action from a document."""
+        """Create an action from the fields of a form."""
         self._require(request, "add")
-        text = request.POST.get("document") or json.dumps(NEW, indent=2)
-        if request.method == "POST":
+        new = {"when": {"cron_rule": "", "timezone": settings.TIME_ZONE}}
+        form, plan = _form(request, new, "add"), None
+        if request.method == "POST" and form.is_valid():
             if "check" in request.POST:
-                tried = self._stored(
-                    request, "POST", "/api/actions:add", dry_run="true", details="true"
-                )
-                return self._page(request, "edit", text=text, plan=tried and tried[0])
-            made = self._stored(request, "POST", "/api/actions")
-            if made:
+                asked = {"dry_run": "true", "details": "true"}
+                plan = _stored(request, form, "POST", "/api/actions:add", **asked)
+            elif made := _stored(request, form, "POST", "/api/actions"):
                 self.log_addition(request, _named(made), "created")
                 messages.success(request, f"Stored {made['name']}.")
                 return redirect(f"{NAME}change", made["uid"])
-        return self._page(request, "edit", text=text)
+        return self._form_page(request, form, shown=False, plan=plan and plan[0])
 
     def edit_page(self, request: Any, uid: UUID) -> Any:
-        """Show an action, change its document, and explain an instant."""
-        self._require(request, "view")
-        address, text = f"/api/actions/{uid}", request.POST.get("document")
-        plan = None
-        if request.method == "POST":
-            self._require(request, "change")
-            read = f'"{request.POST.get("revision", "")}"'
+        """Show an action, and change it by the fields of a form."""
+        self._require(request, "view" if request.method == "GET" else "change")
+        address, plan = f"/api/actions/{uid}", None
+        shown = _called(request, "GET", address)
+        document = shown["document"] if shown else {}
+        # A broken one is a text.
+        document = {**document, "active": shown["active"]} if isinstance(document, dict) else {}
+        form = _form(request, document, "change")
+        if request.method == "POST" and form.is_valid():
+            asked = {"if_match": f'"{request.POST.get("revision", "")}"'}
             if "check" in request.POST:
-                plan = self._stored(request, "PUT", address, if_match=read, dry_run="true")
-            else:
-                made = self._stored(request, "PUT", address, if_match=read)
-                if made:
-                    self.log_change(request, _named(made), f"revision {made['revision']}")
-                    messages.success(
-                        request, f"Stored {made['name']}, revision {made['revision']}."
-                    )
-                    return redirect(f"{NAME}change", uid)
-        shown = self._asked(request, "GET", address)
-        at = request.GET.get("at", "").strip()
-        explained = self._asked(request, "GET", f"{address}/explain", at=at) if at else None
-        if shown and text is None:
-            text = json.dumps(shown["document"], indent=2, ensure_ascii=False)
+                plan = _stored(request, form, "PUT", address, dry_run="true", **asked)
+            elif made := _stored(request, form, "PUT", address, **asked):
+                self.log_change(request, _named(made), f"revision {made['revision']}")
+                messages.success(request, f"Stored {made['name']}, revision {made['revision']}.")
+                return redirect(f"{NAME}change", uid)
         # A second try also changes the revision that was read first, or none.
         revision = request.POST.get("revision") or (shown or {}).get("revision")
-        values = {"shown": shown, "explained": explained, "at": at, "plan": plan}
-        return self._page(request, "edit", text=text, revision=revision, **values)
+        values = {"shown": shown, "plan": plan, "revision": revision}
+        is_owned = Schedule.objects.filter(pk=document.get("name")).exists()
+        return self._form_page(request, form, is_owned=is_owned, **values)
 
     def delete_page(self, request: Any, uid: UUID) -> Any:
         """Delete an action, once that is confirmed."""
         self._require(request, "delete")
-        shown = self._asked(request, "GET", f"/api/actions/{uid}")
+        shown = _called(request, "GET", f"/api/actions/{uid}")
         if request.method == "POST" and shown:
-            if self._asked(request, "DELETE", f"/api/actions/{uid}"):
+            if _called(request, "DELETE", f"/api/actions/{uid}"):
                 self.log_change(request, _named(shown), "deleted")
                 messages.success(request, f"Deleted {shown['name']}; its history stays.")
             return redirect(f"{NAME}changelist")
@@ -147,56 +116,91 @@ class ActionAdmin(admin.ModelAdmin):
         permission, told = VERBS[verb]
         self._require(request, permission)
         params = {"notify": str("notify" in request.POST).lower()} if verb == "run" else {}
-        done = self._asked(request, "POST", f"/api/actions/{uid}:{verb}", **params)
-        if done:
+        if done := _called(request, "POST", f"/api/actions/{uid}:{verb}", **params):
             self.log_change(request, Action(uid=uid, name=request.POST.get("name", uid)), verb)
             messages.success(request, told.format(**done))
         return redirect(f"{NAME}change", uid)
 
+    def _form_page(self, request: Any, form: ActionForm, **values: Any) -> Any:
+        """Return the page of a form, in the looks of Django's own."""
+        groups = {
+            None: ["name", "active"],
+            "Task": ["task", *form.arguments],
+            "When": [("kind", "rule"), "timezone"],
+            "Notices": ["notify"],
+            "JSON": ["rest"],
+        }
+        fieldsets = [(name, {"fields": fields}) for name, fields in groups.items()]
+        shown = AdminForm(form, fieldsets, {}, (), self)
+        return self._page(request, "edit", form=form, adminform=shown, **values)
+
     def _require(self, request: Any, permission: str) -> None:
         if not _may(request, permission):
             raise PermissionDenied
-
-    def _asked(self, request: Any, method: str, address: str, **params: str) -> Any:
-        """Return an answer; None after a message about what went wrong."""
-        return self._told(request, lambda: ask(method, address, **params))
-
-    def _told(self, request: Any, act: Callable[[], Any]) -> Any:
-        try:
-            return act()
-        except Unavailable as error:
-            messages.error(request, f"Not done: {error}")
-            return None
-
-    def _stored(self, request: Any, method: str, address: str, **params: str) -> Any:
-        """Return what storing the document of the form did; None after a message."""
-        try:
-            return ask(method, address, _document(request), **params)
-        except Unavailable as error:
-            for line in str(error).splitlines():
-                # Django begins a message with a capital letter.
-                messages.error(request, f"Not stored: {line}")
-            return None
 
     def _page(self, request: Any, name: str, **values: Any) -> Any:
         may = {verb: _may(request, verb) for verb in ("add", "change", "delete", "run")}
         context = {
             **self.admin_site.each_context(request),
             "title": "Scheduled actions",
+            "server": actions.url(),
             "may": may,
         }
         return TemplateResponse(request, f"minutebook/{name}.html", {**context, **values})
 
 
+@admin.register(Schedule)
+class ScheduleAdmin(admin.ModelAdmin):
+    """Shows how the schedules of objects stand at the server."""
+
+    list_display = ("name", "state", "detail", "changed_at")
+    list_filter = ("state",)
+    search_fields = ("name",)
+    fields = ("name", "owner", "document", "version", "state", "detail", "changed_at")
+
+    def has_change_permission(self, *_: Any) -> bool:
+        """Return False: the code that made them changes them."""
+        return False
+
+    has_add_permission = has_delete_permission = has_change_permission
+
+
+def _form(request: Any, document: dict[str, Any], permission: str) -> ActionForm:
+    """Return the form of a request, to be read alone without a permission."""
+    data = request.POST if request.method == "POST" else None
+    may_store = _may(request, permission)
+    found = _called(request, "GET", "/api/tasks") if may_store else None
+    form = ActionForm(data, document, {one["name"]: one["parameters"] for one in found or ()})
+    for field in form.fields.values():
+        field.disabled = not may_store
+    return form
+
+
+def _asked(request: Any, act: Callable[[Client], Any], failed: str = "Not done") -> Any:
+    """Return what the server answers; None after a message about what went wrong."""
+    try:
+        with translated_errors(), actions.client() as server:
+            return act(server)
+    except Unavailable as error:
+        if error.status == NOT_FOUND:
+            raise Http404(str(error)) from None
+        for line in str(error).splitlines():
+            # Django begins a message with a capital letter.
+            messages.error(request, f"{failed}: {line}")
+        return None
+
+
+def _called(request: Any, method: str, address: str, **params: str) -> Any:
+    return _asked(request, lambda server: server.call(method, address, **params))
+
+
+def _stored(request: Any, form: ActionForm, method: str, address: str, **params: str) -> Any:
+    new = form.document()
+    return _asked(request, lambda server: server.call(method, address, new, **params), "Not stored")
+
+
 def _may(request: Any, permission: str) -> bool:
     return bool(request.user.has_perm(f"minutebook.{permission}_action"))
-
-
-def _document(request: Any) -> Any:
-    try:
-        return json.loads(request.POST.get("document", ""))
-    except (ValueError, RecursionError) as error:
-        raise Unavailable(f"The document is not JSON: {error}") from None
 
 
 def _named(made: dict[str, Any]) -> Action:

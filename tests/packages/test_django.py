@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from models.roles import Role
 from runtime.config import Settings
 from runtime.sections.celery import CelerySettings
+from tests import django_project
 from tests.integration.web.conftest import Serve, Web, serve
 from tests.packages.environments import ROOT, Environment, Wheels, make_environment, python_of
 
@@ -110,6 +111,23 @@ def passes_its_tests(project: Project) -> None:
     assert "No changes" in project.run("manage.py", "makemigrations", "minutebook", "--check")
 
 
+def its_admin_works(project: Project) -> None:
+    names = ("MINUTEBOOK_URL", "MINUTEBOOK_TOKEN")
+    server = dict(zip(names, (project.server.url, project.settings["SHOP_TOKEN"]), strict=True))
+    given = {"name": "remind", "task": "shop.remind", "active": "on", "kind": "cron_rule"}
+    given |= {"rule": "0 7 * * *", "timezone": "Europe/Paris", "args": "[1]", "kwargs": ""}
+    with django_project.project(project.folder, project.python, **server) as url:
+        admin, add = django_project.Browser(url, "admin"), f"{django_project.ACTIONS}add/"
+        checked = admin.post(add, **given, check="1")
+        stored = admin.post(add, **given)
+        rows = admin.get("/admin/minutebook/schedule/")
+
+    assert "It would be created, revision 1." in django_project.text_of(checked)
+    assert "Stored remind." in django_project.text_of(stored)
+    assert "Run now" in stored.text
+    assert rows.status_code == 200
+
+
 def stored_rule(project: Project) -> str:
     found = project.server.client(Role.VIEWER).get("/api/actions/shop.order:1").json()
     return str(found["document"]["when"]["cron_rule"])
@@ -135,7 +153,9 @@ def test_orders_own_schedules_on_other_releases(
     environment.install(str(wheels.client))
     environment.install(django, "httpx", "psycopg[binary]", is_offline=False)
 
-    passes_its_tests(made(minutebook, environment, database, tmp_path))
+    shop = made(minutebook, environment, database, tmp_path)
+    passes_its_tests(shop)
+    its_admin_works(shop)
 
 
 def test_the_newest_change_of_two_processes_is_what_the_server_has(project: Project) -> None:

@@ -11,7 +11,6 @@ import pytest
 from tests import django_project
 from tests.docs.pages import text_of
 from tests.packages.environments import ROOT, Environment, Wheels, build_wheels, make_environment
-from tests.servers import free_port
 
 OWN = ("tasks", "models", "cli", "mail", "cron", "scheduler", "runtime", "broker", "web")
 ROOMS = {
@@ -141,25 +140,6 @@ def test_the_pages_of_django_s_admin_are_in_the_client(
         page = django_project.Browser(url, "admin").get(django_project.ACTIONS)
 
     assert "set MINUTEBOOK_URL and MINUTEBOOK_TOKEN" in django_project.text_of(page)
-
-
-@pytest.mark.matrix
-@pytest.mark.parametrize("django", ["4.2.16"])
-def test_the_pages_work_with_older_releases_of_django(
-    wheels: Wheels, tmp_path: Path, django: str
-) -> None:
-    made = make_environment(tmp_path / "env")
-    made.install(str(wheels.client))
-    made.install(f"django=={django}", "httpx", is_offline=False)
-    nowhere = {"MINUTEBOOK_URL": f"http://127.0.0.1:{free_port()}", "MINUTEBOOK_TOKEN": "mbt_x"}
-
-    with django_project.project(tmp_path, str(made.bin / "python"), **nowhere) as url:
-        admin = django_project.Browser(url, "admin")
-        listed = admin.get(django_project.ACTIONS)
-        refused = admin.post(f"{django_project.ACTIONS}add/", document="{")
-
-    assert "The server does not answer" in django_project.text_of(listed)
-    assert "The document is not JSON" in django_project.text_of(refused)
 
 
 def test_the_command_runs_from_its_own_environment_in_any_folder(

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,33 @@ import pytest
 
 from minutebook import actions
 from models.roles import Role
+from models.store import workers
+from runtime.config import Settings
+from runtime.sections.celery import CelerySettings
 from tests.django_project import ACTIONS, Browser, project, text_of
-from tests.integration.web.conftest import APP, NIGHTLY, Web
+from tests.integration.web.conftest import APP, NIGHTLY, Serve, Web, with_shop
 from tests.servers import free_port
+from views.apps import trust
+
+TASKS = {
+    "shop.remind": ["order", "city='Paris'", "*", "dry_run=False"],
+    "shop.anything": ["*args", "**kwargs"],
+}
+FIELDS = {"name": "nightly", "active": "on", "rest": '{"operations": {"maintenance": {}}}'}
+FIELDS |= {"kind": "cron_rule", "rule": "0 3 * * *", "timezone": "Europe/Paris"}
+REMIND = {**FIELDS, "name": "remind", "task": "shop.remind", "rest": ""}
+
+
+@pytest.fixture
+def web_on_sqlite(home_of: Callable[[str], Settings], serve: Serve) -> Web:
+    """A server that may send the shop's tasks, which a worker follows."""
+    allowed = CelerySettings(tasks=("shop.*",))
+    web = with_shop(serve(home_of("sqlite").model_copy(update={"celery": allowed})))
+    trust.trust_app(web.opened, APP, trust.TrustChange(trusted=True))
+    with web.engine.begin() as connection:
+        follows = workers.Heartbeat("shop", "celery", 1, follows=[*TASKS], signatures=TASKS)
+        workers.beat(connection, follows)
+    return web
 
 
 @pytest.fixture
@@ -21,6 +46,7 @@ def staff(web_on_sqlite: Web, tmp_path: Path) -> Iterator[Callable[[str], Browse
     """Sign in to a project's admin whose server has the action `nightly`."""
     token = web_on_sqlite.token(Role.EDITOR, APP)
     settings = {"MINUTEBOOK_URL": web_on_sqlite.url, "MINUTEBOOK_TOKEN": token}
+    settings["TIME_ZONE"] = "Europe/Paris"
     with project(tmp_path, **settings) as url:
         yield lambda name: Browser(url, name)
 
@@ -30,35 +56,141 @@ def shown(web: Web, name: str = "nightly") -> dict[str, Any]:
     return found
 
 
-def test_the_admin_lists_edits_explains_and_deletes(
+def document(web: Web, name: str) -> Any:
+    return shown(web, name)["document"]
+
+
+def value_of(page: httpx.Response, field: str) -> str | None:
+    """Return what a field of a page holds."""
+    tag = re.search(rf'<input[^>]*name="{field}"[^>]*>', page.text)
+    value = re.search(r'value="([^"]*)"', tag[0]) if tag else None
+    return unescape(value[1]) if value else None
+
+
+def test_the_admin_lists_edits_and_deletes(
     web_on_sqlite: Web, staff: Callable[[str], Browser]
 ) -> None:
     admin = staff("admin")
     uid = shown(web_on_sqlite)["uid"]
     change = f"{ACTIONS}{uid}/change/"
+    words = {**FIELDS, "rest": '{"operations": {"maintenance": {}}, "description": "<b>new</b>"}'}
 
     listed = text_of(admin.get(ACTIONS))
     page = admin.get(change)
-    document = {**shown(web_on_sqlite)["document"], "description": "new <b>words</b>"}
-    planned = admin.post(change, document=json.dumps(document), revision="1", check="1")
-    unchanged = shown(web_on_sqlite)["revision"]
-    stored = admin.post(change, document=json.dumps(document), revision="1")
-    outdated = admin.post(change, document=json.dumps({**document, "owner": "mine"}), revision="1")
-    explained = admin.get(change, at="2026-11-23T12:34:00")
+    planned = admin.post(change, **{**words, "rule": "30 4 * * *"}, revision="1", check="1")
+    stored = admin.post(change, **words, revision="1")
+    outdated = admin.post(change, **{**FIELDS, "timezone": "Asia/Tokyo"}, revision="1")
 
     assert "nightly" in listed
     assert uid in listed
     assert "Run now" in page.text
+    assert "It has not run yet." in page.text
+    assert len(re.findall(r" 03:00 \+", page.text)) == 5
     assert "It would be changed, revision 2." in text_of(planned)
-    assert unchanged == 1
+    assert len(re.findall(r" 04:30 \+", planned.text)) == 5
     assert "Stored nightly, revision 2." in text_of(stored)
-    assert "<b>words</b>" not in stored.text
+    assert "<b>new</b>" not in stored.text
+    assert document(web_on_sqlite, "nightly")["description"] == "<b>new</b>"
     assert "another change came first" in text_of(outdated)
-    assert '"owner": "mine"' in text_of(outdated)
-    assert "not_an_occurrence" in text_of(explained)
+    assert value_of(outdated, "timezone") == "Asia/Tokyo"
     deleted = admin.post(f"{ACTIONS}{uid}/delete/")
     assert "Deleted nightly; its history stays." in text_of(deleted)
     assert shown(web_on_sqlite)["status"] == 404
+
+
+def test_each_argument_of_a_task_has_a_field(
+    web_on_sqlite: Web, staff: Callable[[str], Browser]
+) -> None:
+    editor, add = staff("editor"), f"{ACTIONS}add/"
+
+    offered = editor.get(add)
+    checked = editor.post(add, **REMIND, check="1")
+    given = {"argument_order": "42", "argument_city": "Lille", "argument_dry_run": "true"}
+    made = editor.post(add, **REMIND, **given, notify="ann@example.com, https://example.com/x")
+
+    assert '<option value="shop.remind">' in offered.text
+    assert "This field is required." in text_of(checked)
+    assert "Without a value it is 'Paris'." in text_of(checked)
+    assert "Stored remind." in text_of(made)
+    assert {name: value_of(made, name) for name in given} == given
+    assert document(web_on_sqlite, "remind") == {
+        "name": "remind",
+        "active": True,
+        "operations": {
+            "celery_task": {
+                "task": "shop.remind",
+                "kwargs": {"order": 42, "city": "Lille", "dry_run": True},
+            }
+        },
+        "when": {"cron_rule": "0 3 * * *", "timezone": "Europe/Paris"},
+        "hooks": {
+            "on_failure": [{"mail": "ann@example.com"}, {"webhook": "https://example.com/x"}]
+        },
+    }
+
+
+def test_what_has_no_field_of_its_own_is_kept(
+    web_on_sqlite: Web, staff: Callable[[str], Browser]
+) -> None:
+    call = {"task": "shop.remind", "args": ["42", " x"], "queue": "slow", "kwargs": {}}
+    told = [{"mail": "ann@example.com"}, {"mail": "bob@example.com", "when": "first"}]
+    given = {
+        "name": "kept",
+        "active": False,
+        "operations": {"celery_task": call},
+        "when": {"every": "PT5M", "jitter": "PT1M"},
+        "hooks": {"on_failure": told, "alert_after": 2},
+        "policy": {"overlap": "skip"},
+    }
+    with_token = web_on_sqlite.client(Role.EDITOR, APP)
+    uid = with_token.post("/api/actions", json=given).json()["uid"]
+    before = document(web_on_sqlite, "kept")
+    editor, change = staff("editor"), f"{ACTIONS}{uid}/change/"
+
+    page = editor.get(change)
+    names = ("name", "task", "rule", "timezone", "notify", "argument_order", "argument_city")
+    fields = {name: value_of(page, name) or "" for name in names}
+    (rest,) = re.findall(r'<textarea name="rest".*?>(.*?)</textarea>', page.text, re.DOTALL)
+    rest = unescape(rest)
+    editor.post(change, **fields, kind="every", rest=rest, revision="1")
+
+    assert fields["argument_order"] == '"42"'
+    assert fields["argument_city"] == '" x"'
+    assert json.loads(rest)["hooks"] == {"alert_after": 2, "on_failure": told[1:]}
+    step = {**call, "args": None, "kwargs": {"order": "42", "city": " x"}}
+    del step["args"]
+    after = document(web_on_sqlite, "kept")
+    assert after == {**before, "operations": {"celery_task": step}}
+
+
+def test_a_task_without_a_field_for_each_argument_has_json(
+    web_on_sqlite: Web, staff: Callable[[str], Browser]
+) -> None:
+    editor, add = staff("editor"), f"{ACTIONS}add/"
+    any_task = {**REMIND, "task": "shop.anything"}
+
+    checked = editor.post(add, **any_task, check="1")
+    lost = editor.post(add, **any_task, argument_order="42")
+    made = editor.post(add, **any_task, args="[1]", kwargs='{"b": 2}')
+
+    assert "A JSON list." in text_of(checked)
+    assert "This task takes other arguments" in text_of(lost)
+    assert "Stored remind." in text_of(made)
+    step = {"task": "shop.anything", "args": [1], "kwargs": {"b": 2}}
+    assert document(web_on_sqlite, "remind")["operations"] == {"celery_task": step}
+
+
+def test_the_last_run_is_shown_with_its_page(
+    web_on_sqlite: Web, staff: Callable[[str], Browser]
+) -> None:
+    uid = shown(web_on_sqlite)["uid"]
+    ran = web_on_sqlite.client(Role.EDITOR, APP).post(f"/api/actions/{uid}:run").json()
+
+    page = staff("viewer").get(f"{ACTIONS}{uid}/change/")
+
+    assert f'<a href="{web_on_sqlite.url}/operations/{ran["id"]}">' in page.text
+    assert "disabled" in page.text
+    assert "Save" not in page.text
 
 
 def test_the_admin_pauses_resumes_and_runs(
@@ -80,39 +212,45 @@ def test_the_admin_pauses_resumes_and_runs(
     assert re.search(r"Operation [0-9a-f-]{36} is (pending|queued)\.", text_of(ran))
 
 
-def test_a_faulty_document_comes_back_with_its_faults(
+def test_a_faulty_form_comes_back_with_its_faults(
     web_on_sqlite: Web, staff: Callable[[str], Browser]
 ) -> None:
-    editor = staff("editor")
-    wrong = {**NIGHTLY, "name": "new", "when": {"cron_rule": "99 * * * *"}}
+    editor, add = staff("editor"), f"{ACTIONS}add/"
+    new = {**FIELDS, "name": "new"}
 
-    faulty = editor.post(f"{ACTIONS}add/", document=json.dumps(wrong))
-    broken = editor.post(f"{ACTIONS}add/", document="{")
-    made = editor.post(f"{ACTIONS}add/", document=json.dumps({**NIGHTLY, "name": "new"}))
+    faulty = editor.post(add, **{**new, "rule": "99 * * * *"})
+    no_rule = editor.post(add, **{**new, "rule": ""})
+    two_rules = editor.post(add, **{**new, "rest": '{"when": []}'})
+    made = editor.post(add, **new)
 
     assert "Not stored: when.cron_rule '99 * * * *'" in text_of(faulty)
-    assert '"99 * * * *"' in text_of(faulty)
-    assert "The document is not JSON" in text_of(broken)
+    assert value_of(faulty, "rule") == "99 * * * *"
+    assert "Write when it is due." in text_of(no_rule)
+    assert "The JSON has several rules" in text_of(two_rules)
     assert "Stored new." in text_of(made)
     assert shown(web_on_sqlite, "new")["revision"] == 1
 
 
 @pytest.mark.parametrize(
-    ("document", "fault"),
+    ("rest", "fault"),
     [
-        ('{"name": NaN}', "cannot be sent"),
-        ('{"name": "\\ud800"}', "cannot be sent"),
-        ("[" * 100_000, "is not JSON"),
+        ("{", "It is not JSON"),
+        ("[]", "It is not a JSON object."),
+        ('{"description": NaN}', "Not stored: The document cannot be sent"),
+        ('{"description": "\\ud800"}', "Not stored: The document cannot be sent"),
+        ('{"hooks": {"on_failure": 5}}', "Not stored: hooks.on_failure"),
+        ("[" * 100_000, "It is not JSON"),
     ],
-    ids=["not a number", "half a character", "too deep"],
+    ids=["broken", "a list", "not a number", "half a character", "no list", "too deep"],
 )
-def test_what_no_json_can_say_is_told(
-    staff: Callable[[str], Browser], document: str, fault: str
+def test_what_no_document_may_say_is_refused(
+    staff: Callable[[str], Browser], rest: str, fault: str
 ) -> None:
-    answer = staff("editor").post(f"{ACTIONS}add/", document=document)
+    given = {**FIELDS, "rest": rest, "notify": "ann@example.com"}
+    answer = staff("editor").post(f"{ACTIONS}add/", **given)
 
     assert answer.status_code == 200
-    assert f"Not stored: The document {fault}" in text_of(answer)
+    assert fault in text_of(answer)
 
 
 @pytest.mark.parametrize(
@@ -129,10 +267,9 @@ def test_permissions_are_django_s(
 ) -> None:
     one = staff(name)
     uid = shown(web_on_sqlite)["uid"]
-    text = json.dumps(shown(web_on_sqlite)["document"])
 
     codes = {
-        "change": one.post(f"{ACTIONS}{uid}/change/", document=text, revision="1").status_code,
+        "change": one.post(f"{ACTIONS}{uid}/change/", **FIELDS, revision="1").status_code,
         "pause": one.post(f"{ACTIONS}{uid}/pause/").status_code,
         "run": one.post(f"{ACTIONS}{uid}/run/").status_code,
         "delete": one.post(f"{ACTIONS}{uid}/delete/").status_code,
