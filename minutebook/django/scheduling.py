@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
-from django.apps import apps
 from django.conf import settings
 from django.db import router, transaction
 from django.db.models import F
@@ -16,7 +14,7 @@ from django.db.models.functions import Now
 from django.db.models.signals import class_prepared, post_delete
 from django.utils import timezone
 
-from minutebook.django.sending import rows_of, send
+from minutebook.django.sending import rows_of, send_after_commit
 
 if TYPE_CHECKING:
     from django.db.models import Model
@@ -72,7 +70,7 @@ def schedule(
     using = _database_of(instance)
     with transaction.atomic(using):
         _store(document, using)
-        _send_later(document["name"], using)
+        send_after_commit([document["name"]], using)
 
 
 def unschedule(instance: Model, key: str | None = None) -> int:
@@ -83,8 +81,8 @@ def unschedule(instance: Model, key: str | None = None) -> int:
         of_owner = of_owner.filter(pk=_name(owner, key))
     with transaction.atomic(using):
         count = _changed(of_owner.filter(document__isnull=False), document=None)
-        for name in of_owner.filter(document__isnull=True).values_list("pk", flat=True):
-            _send_later(name, using)
+        ended = of_owner.filter(document__isnull=True)
+        send_after_commit(ended.values_list("pk", flat=True), using)
     return count
 
 
@@ -131,13 +129,8 @@ def _changed(rows: Any, **values: Any) -> int:
     return int(rows.update(**new, **values))
 
 
-def _send_later(name: str, using: str) -> None:
-    transaction.on_commit(partial(send, name, using), using=using, robust=True)
-
-
 def _database_of(instance: Model) -> str:
-    model = apps.get_model("minutebook", "Schedule")
-    return str(router.db_for_write(model, instance=instance))
+    return str(router.db_for_write(type(instance), instance=instance))
 
 
 def _end_with(instance: Model, **_: Any) -> None:

@@ -8,13 +8,14 @@ died, or that got no answer, ends by itself: until then what it sent may still a
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterable
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from django.apps import apps
-from django.db import DEFAULT_DB_ALIAS, transaction
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from minutebook.django.models import Schedule
 
 CLAIM = timedelta(minutes=1)
-# A request of the project's own waits no longer for the server.
+# A request to the project itself waits no longer for the server.
 TIMEOUT_S = 3.0
 # The faults of a document: another try would be refused too.
 FAULTS = frozenset({400, 409, 413, INVALID})
@@ -41,33 +42,39 @@ def sync(using: str = DEFAULT_DB_ALIAS, *, refused: bool = False) -> Counter[str
     if refused:
         rows.filter(state="refused").update(state="pending")
     waiting = rows.filter(state="pending")
-    names = list(waiting.order_by("changed_at").values_list("pk", flat=True))
-    counted: Counter[str] = Counter()
-    # Without an answer, none of the others would get one.
-    with suppress(Unavailable), _connected() as server:
-        for name in names:
-            counted[_send(name, using, server)] += 1
+    names = waiting.order_by("changed_at").values_list("pk", flat=True)
+    counted = _send_all(dict.fromkeys(names), using)
     counted["pending"] = waiting.count()
     return counted
 
 
-def send(name: str, using: str) -> None:
-    """Send a schedule; its row says what came of it."""
+def send_after_commit(names: Iterable[str], using: str) -> None:
+    """Send schedules once they are committed, together with all others of the transaction."""
+    waiting = vars(connections[using]).setdefault("minutebook_waiting", {})
+    waiting.update(dict.fromkeys(names))
+    transaction.on_commit(partial(_send_all, waiting, using), using=using, robust=True)
+
+
+def _send_all(waiting: dict[str, None], using: str) -> Counter[str]:
+    """Send schedules; return how many stand how. Without an answer, it asks for no other."""
+    counted: Counter[str] = Counter()
+    names = list(waiting)
+    if not names:
+        return counted
+    # The next call of a transaction finds none; those of a rolled back one have no row.
+    waiting.clear()
     try:
-        with _connected() as server:
-            _send(name, using, server)
+        with translated_errors(), actions.client(TIMEOUT_S) as server:
+            for name in names:
+                counted[_send(name, using, server)] += 1
     except Unavailable as error:
-        rows_of(using).filter(pk=name, state="pending").update(detail=str(error))
+        rows_of(using).filter(pk__in=names, state="pending").update(detail=str(error))
+    return counted
 
 
 def rows_of(using: str) -> Any:
     """Return the schedules in a database; Django loads their model after its applications."""
     return apps.get_model("minutebook", "Schedule").objects.using(using)
-
-
-def _connected() -> Client:
-    with translated_errors():
-        return actions.client(TIMEOUT_S)
 
 
 def _send(name: str, using: str, server: Client) -> str:
@@ -104,8 +111,8 @@ def _delivered(row: Schedule, rows: Any, server: Client) -> dict[str, Any]:
     except Unavailable as error:
         if error.status in FAULTS:
             return {"state": "refused", "detail": str(error)}
-        its_end = {} if error.may_be_done else {"claimed_at": None}
-        rows.update(detail=str(error), **its_end)
+        if not error.may_be_done:
+            rows.update(claimed_at=None)
         raise
 
 

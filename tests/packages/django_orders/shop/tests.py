@@ -19,7 +19,6 @@ from minutebook import actions
 from minutebook.client import ApiError, Client
 from minutebook.django import schedule, sync, unschedule
 from minutebook.django.models import Schedule
-from minutebook.django.sending import send
 from shop.models import Account, Order, UrgentOrder
 
 DAILY, HOURLY = "0 7 * * *", "0 * * * *"
@@ -151,6 +150,22 @@ class Placed(TransactionTestCase):
         self.assertEqual(rule(name), HOURLY)
         self.assertEqual((row(name).state, row(name).detail), ("sent", ""))
 
+    def test_a_transaction_waits_once_for_the_server(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+            wait = mock.patch("minutebook.django.sending.TIMEOUT_S", 0.1)
+            asked = mock.patch.object(Client, "apply", autospec=True, side_effect=Client.apply)
+            with override_settings(MINUTEBOOK_URL=url), wait, asked as applied:
+                with transaction.atomic():
+                    order, _ = self.order()
+                    for key in ("a", "b", "c"):
+                        remind(order, key=key)
+                self.assertEqual(applied.call_count, 1)
+
+        details = Schedule.objects.values_list("detail", flat=True)
+        self.assertEqual({"The server does not answer: timed out"}, set(details))
+        self.assertEqual(sync(), {"sent": 2, "pending": 1})
+
     def test_the_reason_of_a_refusal_is_in_the_row(self) -> None:
         order, name = self.order()
         remind(order, "99 * * * *")
@@ -270,7 +285,7 @@ class Placed(TransactionTestCase):
         Schedule.objects.update(state="pending")
         with actions.client() as server:
             first = server.call("GET", f"/api/actions/{name}")
-            send(name, "default")
+            sync()
             again = server.call("GET", f"/api/actions/{name}")
 
         self.assertEqual((first["uid"], 1), (again["uid"], again["revision"]))
