@@ -5,7 +5,7 @@ What is due is counted in the tables: daemons may share the work.
 
 import json
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -29,19 +29,15 @@ Rows = Sequence[dict[str, Any]]
 LONGEST_GAP = timedelta(minutes=2)
 
 
-def outage_at(connection: sa.Connection, at: datetime, longest_gap: timedelta) -> Span | None:
-    """Return the outage in which an instant lies, if it is the last one or is not over yet."""
-    span = stored_span(connection)
-    if span is not None and span.since < at <= span.until:
-        return span
+def last_outage(connection: sa.Connection, longest_gap: timedelta) -> Span | None:
+    """Return the outage that is not over yet, else the last one."""
     last_now, now = (
         key_values.instant_value(connection, key_values.LAST_NOW),
         read_clock(connection),
     )
     if last_now is None or now - last_now <= longest_gap:
-        return None
-    since = _since(connection, last_now)
-    return Span(since, now, now) if since < at <= now else None
+        return stored_span(connection)
+    return Span(_since(connection, last_now), now, now)
 
 
 def _since(connection: sa.Connection, last_now: datetime) -> datetime:
@@ -86,7 +82,7 @@ def record_missed(connection: sa.Connection, rows: Rows, spans: Rows) -> int:
     if not rows and not spans:
         return 0
     last_at = max([*(row["occurrence_at"] for row in rows), *(one["last_at"] for one in spans)])
-    causes = _Causes(connection, last_at)
+    causes = _Causes(connection, last_at.date())
     rows = [row | {"reason": causes.reason(row, "occurrence_at")} for row in rows]
     spans = [span | {"reason": causes.reason(span, "first_at", "last_at")} for span in spans]
     # Before what is counted for them. In one order, so that two daemons never deadlock.
@@ -98,17 +94,16 @@ def record_missed(connection: sa.Connection, rows: Rows, spans: Rows) -> int:
 
 
 class _Causes:
-    """Why occurrences up to `last_at` were missed.
+    """Why occurrences up to some day were missed.
 
     What was overtaken without an outage has no cause to be told: `catch_up: latest` asks for the
     newest alone.
     """
 
-    def __init__(self, connection: sa.Connection, last_at: datetime) -> None:
-        longest_gap = settings_in_use().scheduler.longest_gap
-        self.outage: Span | None = outage_at(connection, last_at, longest_gap)
+    def __init__(self, connection: sa.Connection, last_day: date) -> None:
+        self.outage = last_outage(connection, settings_in_use().scheduler.longest_gap)
         self.down = self.outage and found(self.outage.begin, self.outage.text)
-        self.day = f" | {last_at.date()}"
+        self.day = f" | {last_day}"
         self.found: set[Found] = set()
         self.is_outage = False
 

@@ -35,6 +35,7 @@ PAST = (
     ("ticks", "now"),
     ("findings", "began_at"),
 )
+OVERTAKEN = "overtaken"
 # Instants that explain is asked about.
 ASKED_PER_ACTION = 6
 # How an attempt ends that was lost, in the words of its operation's reason.
@@ -75,6 +76,7 @@ def notices_are_sent_once(world: "World", history: History) -> Iterator[str]:
     told = Counter(world.crew.told)
     columns = "id, kind, operation_id, target, state, finding_id, tries, error"
     owed = Counter[tuple[Any, ...]]()
+    is_restored = any(one.kind == "restore" for one in world.plan.faults)
     for id, kind, operation, target, state, finding, tries, error in world.database.rows(
         f"SELECT {columns} FROM notices"
     ):
@@ -84,8 +86,8 @@ def notices_are_sent_once(world: "World", history: History) -> Iterator[str]:
         elif not number and kind != "finding_began":
             # One of a finding that has ended is not sent any more.
             yield f"notice {id} of {kind} is done, and nobody was told"
-        elif number > 1 and not world.loses_answers:
-            yield f"notice {id} of {kind} was told {number} times"
+        elif number > tries and not is_restored:
+            yield f"notice {id} of {kind} was told {number} times, and tried {tries} times"
         if operation and finding is None and str(operation) not in history.retried:
             owed[str(operation), kind, str(target)] += 1
     for what, number in owed.items():
@@ -109,6 +111,22 @@ def what_was_missed_is_told(world: "World", history: History) -> Iterator[str]:
         newest = history.revisions[uid][-1]["document"]
         if history.actions[uid]["deleted_at"] is None and newest.get("hooks"):
             yield f"action {uid} missed something, and nobody was told"
+
+
+def what_was_overtaken_has_a_newer_one(world: "World", history: History) -> Iterator[str]:
+    if any(one.kind in MOVES_TIME for one in world.plan.faults):
+        return
+    sent = [row for row in history.scheduled if row["state"] != "missed"]
+    for row in history.scheduled:
+        reason, at, recorded_at = str(row["reason"]), row["occurrence_at"], row["recorded_at"]
+        if row["state"] != "missed" or not reason.startswith(OVERTAKEN):
+            continue
+        newer = (
+            one["action_uid"] == row["action_uid"] and at < one["occurrence_at"] <= recorded_at
+            for one in sent
+        )
+        if not any(newer):
+            yield f"operation {row['id']}: {reason}, and nothing newer was sent"
 
 
 def the_verdict_is_calm(world: "World", _history: History) -> Iterator[str]:
@@ -191,6 +209,7 @@ LAWS: tuple[Law, ...] = (
     nothing_lies_ahead,
     notices_are_sent_once,
     what_was_missed_is_told,
+    what_was_overtaken_has_a_newer_one,
     the_verdict_is_calm,
     explain_agrees,
     what_counts_from_ends_is_due_by_them,

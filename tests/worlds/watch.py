@@ -216,8 +216,8 @@ class Watch:
             yield f"a loss is counted: {move.key} was lost {move.row['losses']} times"
         if is_lost:
             yield from self._is_dead(move)
-        if is_lost and move.was("cancel_requested_at") and move.row["state"] == "pending":
-            yield f"a cancel takes effect: {move.key} was lost and begins again"
+        if move.was("cancel_requested_at") and move.row["state"] == "pending":
+            yield f"a cancel takes effect: {move.key} was asked to end and begins again"
 
     def _is_dead(self, move: Move) -> Iterator[str]:
         heard_at = self._heard_at.get(move.row["id"])

@@ -168,12 +168,6 @@ class World:
         return self.database.store
 
     @property
-    def loses_answers(self) -> bool:
-        """Whether something may be done twice: an answer, a commit or a process was lost."""
-        repeats = {"kill", "restore", "database away", "writes away"}
-        return bool(self.plan.chances) or any(one.kind in repeats for one in self.plan.faults)
-
-    @property
     def engine(self) -> Any:
         """The database, as tests look at it."""
         return self.database.engine
