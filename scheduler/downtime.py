@@ -87,8 +87,8 @@ def record_missed(connection: sa.Connection, rows: Rows, spans: Rows) -> int:
     spans = [span | {"reason": causes.reason(span, "first_at", "last_at")} for span in spans]
     # Before what is counted for them. In one order, so that two daemons never deadlock.
     if causes.is_outage and causes.down:
-        # Again, if it has been told: a clock that was set back lets two begin at one second.
-        findings.begin(connection, causes.down)
+        # Again, if it has been told, or was ahead of a clock that was set back.
+        findings.begin(connection, causes.down, or_ahead=True)
     findings.note(connection, sorted(causes.found, key=lambda one: one.about))
     return record.record_missed(connection, rows, spans)
 

@@ -54,12 +54,19 @@ def note(connection: sa.Connection, found: Sequence[Found]) -> None:
         connection.execute(first, [{**asdict(one), "id": one.id} for one in found])
 
 
-def begin(connection: sa.Connection, one: Found, since: object = None) -> Sequence[sa.Row[Any]]:
-    """Begin a finding, by default now; return its row, none if it has begun before."""
+def begin(
+    connection: sa.Connection, one: Found, since: object = None, *, or_ahead: bool = False
+) -> Sequence[sa.Row[Any]]:
+    """Begin a finding, by default now; return its row, none if it has begun before.
+
+    With `or_ahead`, one that began ahead of the clock begins again.
+    """
     since = database_now() if since is None else since
     values = {**asdict(one), "began_at": since, "ended_at": None, "told_at": None}
     new = insert_into(connection.dialect.name, findings).values(id=one.id, **values)
     is_over = findings.c.ended_at.is_not(None)
+    if or_ahead:
+        is_over |= findings.c.began_at > database_now()
     begun = new.on_conflict_do_update(index_elements=["id"], set_=values, where=is_over)
     found: Sequence[sa.Row[Any]] = connection.execute(begun.returning(findings)).all()
     return found
