@@ -86,9 +86,14 @@ def main(given: str) -> None:
 def _fill() -> None:
     from django.contrib.auth.models import Permission, User
     from django.core.management import call_command
+    from django.utils import timezone
+
+    from minutebook.django.models import Schedule
 
     call_command("migrate", verbosity=0)
     call_command("check", stdout=sys.stderr)
+    why = {"state": "refused", "detail": "the server's reason"}
+    Schedule.objects.create(name="nightly", owner="nightly", changed_at=timezone.now(), **why)
     User.objects.create_superuser("admin", password=PASSWORD)
     for name, permissions in STAFF.items():
         user = User.objects.create_user(name, password=PASSWORD, is_staff=True)

@@ -212,6 +212,21 @@ def test_the_admin_pauses_resumes_and_runs(
     assert re.search(r"Operation [0-9a-f-]{36} is (pending|queued)\.", text_of(ran))
 
 
+def test_schedules_of_objects_are_shown_and_not_changed(
+    web_on_sqlite: Web, staff: Callable[[str], Browser]
+) -> None:
+    admin, rows = staff("admin"), "/admin/minutebook/schedule/"
+
+    listed, row = admin.get(rows), admin.get(f"{rows}nightly/change/")
+    owned = admin.get(f"{ACTIONS}{shown(web_on_sqlite)['uid']}/change/")
+
+    assert "the server&#x27;s reason" in listed.text
+    assert "the server&#x27;s reason" in row.text
+    assert 'name="_save"' not in row.text
+    assert admin.get(f"{rows}add/").status_code == 403
+    assert "Code of this project owns this action" in text_of(owned)
+
+
 def test_a_faulty_form_comes_back_with_its_faults(
     web_on_sqlite: Web, staff: Callable[[str], Browser]
 ) -> None:
