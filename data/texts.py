@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from cli.render import Line, listing, rows_of, sentence
 from data.views.status import DataOfApp, DataStatus
 from data.views.summary import SummaryPreview
-from data.views.templates import TemplatePreview, Templates, TriedMail, WrittenPart
+from data.views.templates import TemplatePreview, Templates, TriedMail
 from views.apps import App
 from views.words import instant
 
@@ -51,7 +51,7 @@ def _preview(made: TemplatePreview, *, text_alone: bool = False) -> Iterator[str
         yield f"List-Unsubscribe: <{made.list_unsubscribe}>"
     yield from ("", *text)
     if made.html is not None:
-        yield from ("", f"HTML: {len(made.html):,} characters; --html FILE writes them")
+        yield from ("", f"HTML: {len(made.html):,} characters; --html prints them")
 
 
 def _summary(made: SummaryPreview, *, text_alone: bool = False) -> Iterator[str]:
@@ -60,13 +60,12 @@ def _summary(made: SummaryPreview, *, text_alone: bool = False) -> Iterator[str]
         yield from (f"Subject: {made.subject}", "")
     yield from made.text.rstrip("\n").split("\n")
     if not text_alone:
-        yield from ("", f"HTML: {len(made.html):,} characters; --html FILE writes them")
+        yield from ("", f"HTML: {len(made.html):,} characters; --html prints them")
 
 
 FORMS = {
     Templates: listing(COLUMNS),
     TemplatePreview: _preview,
     TriedMail: sentence("{message}"),
-    WrittenPart: sentence("wrote {characters:,} characters to {file}"),
     SummaryPreview: _summary,
 }

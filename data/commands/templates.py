@@ -1,6 +1,5 @@
 """`minutebook template …`: preview and test the mails of a small app."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,7 +9,6 @@ from cli.render import print_exactly, show
 from cli.tree import group
 from cli.watching import show_list
 from data.views import summary, templates
-from models.errors import Refused
 from views.door import every
 
 commands = group("Mail templates of a small app.")
@@ -18,7 +16,7 @@ commands = group("Mail templates of a small app.")
 Name = Annotated[str, typer.Argument(help="The template's name.", metavar="NAME")]
 User = Annotated[str | None, typer.Option(help="User to show (default: sample values).")]
 
-Html = Annotated[Path | None, typer.Option(help="Write the HTML part to this file; - is stdout.")]
+Html = Annotated[bool, typer.Option("--html", help="Print only the HTML part.")]
 TextAlone = Annotated[bool, typer.Option("--text", help="Print only the text part.")]
 
 
@@ -38,39 +36,25 @@ def preview(
     name: Name,
     *,
     user: User = None,
-    html: Html = None,
+    html: Html = False,
     text: TextAlone = False,
 ) -> None:
     """Show a template with a user's values. Nothing is sent or stored."""
-    _one_of(html, text)
     made = existing(context).ask(templates.preview, name, user)
-    if html is None:
-        show(context, made, text_alone=text)
+    if html:
+        print_exactly(templates.html_of(made))
     else:
-        _write(context, name, templates.html_of(made), html)
+        show(context, made, text_alone=text)
 
 
 @commands.command("summary")
-def preview_summary(context: typer.Context, html: Html = None, text: TextAlone = False) -> None:
+def preview_summary(context: typer.Context, html: Html = False, text: TextAlone = False) -> None:
     """Show the executive summary as it would be mailed now. Nothing is sent or stored."""
-    _one_of(html, text)
     made = existing(context).ask(summary.preview)
-    if html is None:
+    if html:
+        print_exactly(made.html)
+    else:
         show(context, made, text_alone=text)
-    else:
-        _write(context, "summary", made.html, html)
-
-
-def _one_of(html: Path | None, text: bool) -> None:
-    if html is not None and text:
-        raise Refused("--html and --text cannot be combined; choose one")
-
-
-def _write(context: typer.Context, name: str, page: str, file: Path) -> None:
-    if str(file) == "-":
-        print_exactly(page)
-    else:
-        show(context, templates.write_html(name, page, file))
 
 
 @commands.command("send-test")

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
 
@@ -72,14 +71,6 @@ class TriedMail(View):
     template: str = Field(description="Name of the template.")
     to: str = Field(description="The address it was sent to.")
     message: str = Field(description="What the mail server did.")
-
-
-class WrittenPart(View):
-    """A part of a preview that was written to a file."""
-
-    template: str
-    characters: int
-    file: str
 
 
 def _stored(
@@ -189,15 +180,6 @@ def _values_now(installation: Installation, settings: Mapping[str, Any]) -> dict
         now = read_clock(connection)
     at = now.replace(second=0, microsecond=0)
     return shared_values(app, title, at, str(uuid4()))
-
-
-def write_html(name: str, page: str, file: Path) -> WrittenPart:
-    """Write an HTML part to a file; raises SchedulerError if it cannot."""
-    try:
-        file.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise SchedulerError(f"{file} cannot be written: {error.strerror}") from None
-    return WrittenPart(template=name, characters=len(page), file=str(file))
 
 
 def html_of(made: TemplatePreview) -> str:

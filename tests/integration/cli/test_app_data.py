@@ -78,18 +78,6 @@ def test_staging_is_what_was_refreshed_last(call: Call) -> None:
     assert len(done.out.splitlines()) == 3
 
 
-@pytest.mark.usefixtures("shop")
-def test_rows_are_csv_where_that_is_asked_for(call: Call) -> None:
-    done = call("app", "data", "shop", "sales", "--format", "csv")
-
-    assert done.code == 0
-    head, first, second = done.out.splitlines()
-    assert head == "id,day,paid,open,note"
-    assert first.startswith("1,2026-11-23,12.5")
-    assert first.endswith(',true,"a, b"')
-    assert second == "2,2026-11-24,,false,"
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
@@ -115,16 +103,3 @@ def test_what_cannot_be_read_is_told_in_one_line(
 
     assert told in done.err
     assert len(done.err.splitlines()) == 1
-
-
-def test_rows_as_csv_are_harmless_on_a_terminal(
-    shop: Work, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shop.write("sales.csv", "id,note\n1,a\x1b[2Jb\n")
-    refresh.run(shop.context(RefreshParameters(force=True)))
-    rows = ("app", "data", "shop", "sales", "--staging", "--format", "csv")
-    piped = call(*rows).out
-    monkeypatch.setattr("cli.render.is_terminal", lambda _: True)
-
-    assert piped == "id,note\n1,a\x1b[2Jb\n"
-    assert call(*rows).out == "id,note\n1,a\\x1b[2Jb\n"

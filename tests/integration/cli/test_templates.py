@@ -57,7 +57,7 @@ def test_a_preview_has_sample_values_and_sends_nothing(shop: Call, home: Path) -
     assert code == 0
     assert out == (
         "To: ann@example.com\nSubject: Hello Ann Example\n\nDear Ann Example of The Shop\n\n"
-        "HTML: 18 characters; --html FILE writes them\n"
+        "HTML: 18 characters; --html prints them\n"
     )
     assert not (home / "mail").exists()
 
@@ -83,9 +83,7 @@ def test_a_preview_has_a_users_values(shop: Call, monkeypatch: pytest.MonkeyPatc
 
     _code, out, _err = shop("--app", "shop", "template", "preview", "welcome", "--user", "b&b")
     _code, text, _err = shop("--app=shop", "template", "preview", "welcome", "--user=b&b", "--text")
-    _code, page, _err = shop(
-        "--app=shop", "template", "preview", "welcome", "--user=b&b", "--html=-"
-    )
+    _code, page, _err = shop("--app=shop", "template", "preview", "welcome", "--user=b&b", "--html")
 
     assert "To: ben@example.com\nSubject: Hello B & B\n" in out
     assert "List-Unsubscribe: <https://example.com/shop/b%26b>\n" in out
@@ -93,23 +91,12 @@ def test_a_preview_has_a_users_values(shop: Call, monkeypatch: pytest.MonkeyPatc
     assert page == "<p>B &amp; B</p>"
 
 
-def test_html_is_written_to_a_file(shop: Call, tmp_path: Path) -> None:
-    file = tmp_path / "page.html"
-
-    code, out, _err = shop("--app", "shop", "template", "preview", "welcome", "--html", str(file))
-
-    assert code == 0
-    assert out == f"wrote 18 characters to {file}\n"
-    assert file.read_text() == "<p>Ann Example</p>"
-
-
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (("preview", "welcom"), 'did you mean "welcome"?'),
         (("preview", "welcome", "--user", "eve"), 'user "eve" is not a known user'),
-        (("preview", "plain", "--html", "-"), "has no HTML part"),
-        (("preview", "welcome", "--html", "-", "--text"), "choose one"),
+        (("preview", "plain", "--html"), "has no HTML part"),
         (("send-test", "welcome", "--to", "nobody"), "is not an e-mail address"),
     ],
 )

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from cli.render import Table, listing, sentence
 from cli.texts.operations import step_lines
 from cli.texts.upcoming import described
-from data.views.templates import WrittenPart
+from data.views.templates import TriedMail
 from views.upcoming import Upcoming
 
 
@@ -40,11 +40,10 @@ def test_an_interval_from_the_end_is_not_said_to_be_over_while_it_runs() -> None
 
 
 def test_a_sentence_says_the_fields_of_a_view() -> None:
-    form = sentence("wrote {characters:,} characters to {file}")
+    form = sentence("{template}: {message}")
 
-    assert list(form(WrittenPart(template="hello", file="out.html", characters=12_345))) == [
-        "wrote 12,345 characters to out.html"
-    ]
+    tried = TriedMail(template="hello", to="ann@example.com", message="sent 1 message")
+    assert list(form(tried)) == ["hello: sent 1 message"]
 
 
 def test_a_listing_has_the_column_of_apps_for_all_and_a_rare_one_if_it_says_something() -> None:
