@@ -24,7 +24,6 @@ class Answer:
     """A server's metadata of a resource; `is_framed` is whether an early end of it would show."""
 
     validators: dict[str, str]
-    media_type: str | None
     is_framed: bool
 
 
@@ -132,4 +131,4 @@ def _answer(response: Response) -> Answer:
         if response.headers.get(header)
     }
     is_framed = any(name in response.headers for name in ("content-length", "transfer-encoding"))
-    return Answer(validators, response.headers.get("content-type"), is_framed)
+    return Answer(validators, is_framed)

@@ -1,8 +1,7 @@
 """SQL sources: one read-only query on a configured connection, in a child process, streamed."""
 
-import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from data.importing.bad_rows import BadRows
 from data.importing.in_child import reading_limits
 from data.settings import FetchSettings, Settings
 from models.problems import unknown_name
-from runtime.clock import monotonic
 from runtime.postgresql import only_read
 from runtime.references import OF_SETTINGS, SecretMissing, resolved
 from tasks.bounded import client
@@ -28,6 +26,8 @@ BAD_ROWS = TypeAdapter(BadRows)
 CONNECT_S = 10
 # libpq without memory for a row returns what it has, and an error as a second result.
 _NO_MEMORY = ("out of memory", "received 2 results from command")
+# Of PostgreSQL, for a statement that reached its time limit.
+_CANCELLED = "57014"
 ROWS_AT_ONCE = 1_000
 
 
@@ -61,18 +61,17 @@ def answer(call: Call) -> Mapping[str, Any]:
 def _written(
     engine: sa.Engine, sql: str, name: str, target: Path, settings: FetchSettings, watch: Watch
 ) -> BadRows:
-    end = monotonic() + settings.timeout_s
     try:
         with engine.connect() as connection:
             driver = connection.connection.driver_connection
-            with _ended_in_time(_cancel_of(driver), settings.timeout_s, watch):
+            with watch.interrupted_by(_cancel_of(driver)):
                 bounds = Bounds(f"connection {name}", settings, watch)
                 with closing(_rows(connection, sql, name)) as rows:
                     return write_rows(rows, target, bounds)
     except sa.exc.SQLAlchemyError as error:
         if watch.is_stopped:
             raise Stopped from None
-        raise _failed(name, error, is_late=monotonic() >= end, settings=settings) from None
+        raise _failed(name, error, settings) from None
     finally:
         engine.dispose()
 
@@ -146,18 +145,6 @@ def _cancel_of(driver: Any) -> Callable[[], object]:
     return lambda: None
 
 
-@contextmanager
-def _ended_in_time(cancel: Callable[[], object], timeout_s: float, watch: Watch) -> Iterator[None]:
-    timer = threading.Timer(timeout_s, cancel)
-    timer.daemon = True
-    timer.start()
-    try:
-        with watch.interrupted_by(cancel):
-            yield
-    finally:
-        timer.cancel()
-
-
 def _rows(connection: sa.Connection, sql: str, name: str) -> Generator[dict[str, Any], None, None]:
     # Without parameters, a driver takes percent signs and colons literally.
     options = {"stream_results": True, "max_row_buffer": ROWS_AT_ONCE, "no_parameters": True}
@@ -181,13 +168,12 @@ def _columns(result: sa.CursorResult[Any], name: str) -> Sequence[str]:
     return columns
 
 
-def _failed(
-    name: str, error: sa.exc.SQLAlchemyError, *, is_late: bool, settings: FetchSettings
-) -> SourceFailed:
-    if is_late:
-        seconds = settings.timeout_s
-        return SourceFailed(f"connection {name} took longer than SCHED_FETCH_TIMEOUT_S={seconds:g}")
-    text = first_line(getattr(error, "orig", None) or error)
+def _failed(name: str, error: sa.exc.SQLAlchemyError, settings: FetchSettings) -> SourceFailed:
+    cause = getattr(error, "orig", None) or error
+    if getattr(cause, "sqlstate", None) == _CANCELLED:
+        late = f"takes longer than SCHED_FETCH_TIMEOUT_S={settings.timeout_s:g}"
+        return SourceFailed(f"connection {name} {late}")
+    text = first_line(cause)
     if any(sign in text for sign in _NO_MEMORY):
         raise MemoryError
     is_permanent = isinstance(error, sa.exc.ProgrammingError)

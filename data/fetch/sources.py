@@ -15,7 +15,7 @@ from data.fetch.query import query
 from data.importing import OF_LINES, Data, Rules
 from data.settings import Settings
 from data.small_app.allowed import is_beneath, outside
-from data.small_app.sources import PLACES, format_of_name
+from data.small_app.sources import PLACES
 from minutebook.steps import StepContext
 from models.references import is_reference
 from models.trust import not_for_restricted
@@ -24,13 +24,6 @@ from runtime.references import SecretMissing, resolved
 from runtime.urls import check_web_url
 from tasks.bounded.watch import Watch
 
-MEDIA_TYPES = {
-    "text/csv": "csv",
-    "application/json": "json",
-    "application/x-ndjson": "jsonl",
-    "application/jsonl": "jsonl",
-    "application/vnd.apache.parquet": "parquet",
-}
 UNFRAMED = (
     "answered with neither Content-Length nor chunked encoding, so an early end would not show; "
     "let the server send either"
@@ -53,7 +46,8 @@ class Source:
     connection: str = ""
     reader: str | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    format: str | None = None
+    # Of a file or a URL; a query and a reader write JSON Lines.
+    format: str = "jsonl"
     rules: Rules = field(default_factory=Rules)
 
     @property
@@ -229,10 +223,9 @@ def _downloaded(
     wanted = wanted_of(source, settings)
     answer = downloads.download(wanted, private, settings.fetch, watch)
     validators = _validators_of(source, answer)
-    format_name = source.format or format_of(_path_of(wanted.url), answer.media_type)
-    if not answer.is_framed and format_name in OF_LINES:
+    if not answer.is_framed and source.format in OF_LINES:
         raise SourceFailed(f"{source.shown} {UNFRAMED}", permanent=True)
-    data = Data(private, format_name, source.shown, source.rules)
+    data = Data(private, source.format, source.shown, source.rules)
     return Fetched(data, validators, kept)
 
 
@@ -258,10 +251,7 @@ def fetch_again(source: Source, kept: Path, settings: Settings) -> Fetched:
         return _local(source, settings)
     if not kept.exists():
         raise SourceFailed(f"{source.shown} was not downloaded yet; refresh from the source first")
-    format_name = source.format or "jsonl"
-    if source.url is not None and source.format is None:
-        format_name = format_of(_path_of(source.url))
-    return Fetched(Data(kept, format_name, source.shown, source.rules), {})
+    return Fetched(Data(kept, source.format, source.shown, source.rules), {})
 
 
 def _local(source: Source, settings: Settings) -> Fetched:
@@ -270,16 +260,5 @@ def _local(source: Source, settings: Settings) -> Fetched:
     with opened_beneath(root, path) as stream:
         state = os.fstat(stream.fileno())
     check_size(f"{name} is larger", state.st_size, settings.fetch.max_bytes)
-    format_name = source.format or format_of(name)
-    data = Data(Path(path), format_name, name, source.rules, root=root)
+    data = Data(Path(path), source.format, name, source.rules, root=root)
     return Fetched(data, file_validators(source, state))
-
-
-def _path_of(url: str) -> str:
-    return url.partition("?")[0].partition("#")[0]
-
-
-def format_of(name: str, media_type: str | None = None) -> str:
-    """Return the format of a file name's suffix, else of the media type, else CSV."""
-    by_type = MEDIA_TYPES.get((media_type or "").partition(";")[0].strip().lower())
-    return format_of_name(name) or by_type or "csv"

@@ -3,22 +3,15 @@
 import json
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import BeforeValidator
 
 from models.document import as_object
 from models.tenant.document import JsonDocument
 
 KINDS = ("design", "permissions")
-MOST = 200
 
 
-def _few(documents: dict[str, Any]) -> dict[str, Any]:
-    if len(documents) > MOST:
-        raise ValueError(f"has {len(documents)} documents; write at most {MOST}")
-    return documents
-
-
-Documents = Annotated[dict[str, JsonDocument], BeforeValidator(as_object), AfterValidator(_few)]
+Documents = Annotated[dict[str, JsonDocument], BeforeValidator(as_object)]
 
 
 def written(document: dict[str, Any]) -> str:

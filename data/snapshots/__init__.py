@@ -5,7 +5,7 @@ default the home folder).
 """
 
 import shutil
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -121,7 +121,7 @@ def _last(store: Store, path: str, folder: Path) -> Path:
         ) from None
 
 
-def read(settings: Settings, path: str) -> Iterator[Row]:
+def read(settings: Settings, path: str) -> Generator[Row]:
     """Yield the rows of the snapshot at `path`, of which few are in memory. Raises SourceFailed."""
     # A process that only publishes and prunes needs no DuckDB.
     from data.importing.read_parquet import rows_of

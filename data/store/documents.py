@@ -13,8 +13,8 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from data.small_app.staged import KINDS
+from data.store.publishing import publish as move
 from data.store.tables import app_documents
-from models.sql import database_now
 from runtime.database import read_stored
 
 
@@ -25,16 +25,6 @@ class Moved:
     kind: str
     name: str
     is_removed: bool
-
-
-def names_of(connection: sa.Connection, small_app_id: int) -> dict[str, list[str]]:
-    """Return the names of the documents of each kind, including staged removals."""
-    rows = connection.execute(
-        sa.select(app_documents.c.kind, app_documents.c.name)
-        .where(app_documents.c.small_app_id == small_app_id)
-        .order_by(app_documents.c.name)
-    ).all()
-    return {kind: [row.name for row in rows if row.kind == kind] for kind in KINDS}
 
 
 def publish(
@@ -48,21 +38,9 @@ def publish(
 
     Unchanged documents are left alone.
     """
-    moved = (
-        sa.update(app_documents)
-        .where(
-            app_documents.c.small_app_id == small_app_id,
-            app_documents.c.kind == kind,
-            app_documents.c.name.in_(names),
-            app_documents.c.production.is_distinct_from(app_documents.c.staging),
-        )
-        .values(
-            production=app_documents.c.staging,
-            published_at=database_now(),
-            published_by=operation_id,
-        )
-    )
-    connection.execute(moved)
+    known = app_documents.c
+    its = (known.small_app_id == small_app_id, known.kind == kind, known.name.in_(names))
+    move(connection, known.production, known.staging, operation_id, *its)
 
 
 def published_by(connection: sa.Connection, small_app_id: int, operation_id: UUID) -> list[Moved]:

@@ -1,7 +1,7 @@
 """Snapshots, and a domain's pointers to them: staging and production."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from enum import Enum, auto
 from typing import Any
@@ -9,6 +9,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from data.store.publishing import publish as move
 from data.store.tables import domains, snapshots
 from models.sql import database_now
 from models.stored import document_in
@@ -113,21 +114,9 @@ def stage(
 def _record(
     connection: sa.Connection, small_app_id: int, snapshot: Snapshot, operation_id: UUID
 ) -> None:
-    connection.execute(
-        sa.insert(snapshots).values(
-            id=snapshot.id,
-            small_app_id=small_app_id,
-            domain=snapshot.domain,
-            path=snapshot.path,
-            row_count=snapshot.row_count,
-            byte_count=snapshot.byte_count,
-            digest=snapshot.digest,
-            validators=snapshot.validators,
-            figures=snapshot.figures,
-            operation_id=operation_id,
-            created_at=database_now(),
-        )
-    )
+    its = {"small_app_id": small_app_id, "operation_id": operation_id}
+    values = {**asdict(snapshot), **its, "created_at": database_now()}
+    connection.execute(sa.insert(snapshots).values(values))
 
 
 def confirm(
@@ -181,21 +170,9 @@ def publish(
 
     Unchanged domains, and domains without a staged snapshot, are left alone.
     """
-    moved = (
-        sa.update(domains)
-        .where(
-            domains.c.small_app_id == small_app_id,
-            domains.c.name.in_(names),
-            domains.c.staging_id.is_not(None),
-            domains.c.production_id.is_distinct_from(domains.c.staging_id),
-        )
-        .values(
-            production_id=domains.c.staging_id,
-            published_at=database_now(),
-            published_by=operation_id,
-        )
-    )
-    connection.execute(moved)
+    its = (domains.c.small_app_id == small_app_id, domains.c.name.in_(names))
+    is_staged = domains.c.staging_id.is_not(None)
+    move(connection, domains.c.production_id, domains.c.staging_id, operation_id, *its, is_staged)
 
 
 def paths(connection: sa.Connection, small_app_id: int) -> set[str]:
@@ -251,17 +228,5 @@ def _snapshots(connection: sa.Connection, ids: Collection[UUID]) -> dict[UUID, S
     if not ids:
         return {}
     rows = connection.execute(sa.select(snapshots).where(snapshots.c.id.in_(ids))).all()
-    return {
-        row.id: Snapshot(
-            id=row.id,
-            domain=row.domain,
-            path=row.path,
-            row_count=row.row_count,
-            byte_count=row.byte_count,
-            digest=row.digest,
-            validators=row.validators,
-            figures=row.figures,
-            created_at=row.created_at,
-        )
-        for row in rows
-    }
+    names = [one.name for one in fields(Snapshot)]
+    return {row.id: Snapshot(**{name: getattr(row, name) for name in names}) for row in rows}

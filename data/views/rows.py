@@ -53,12 +53,12 @@ def open_rows(
     installation: Installation, app: str, domain: str, *, is_staged: bool
 ) -> Iterator[Iterator[Row]]:
     """Open the published or staged rows of a domain, all of one version; raises NotFound."""
-    from data.snapshots.production import open_version
+    from data.snapshots import production
 
     place = _found(installation, app, is_staged=is_staged)
     settings = settings_in(installation.settings)
-    with open_version(installation.engine, settings, app, place, [domain]) as version:
-        yield iter(version.rows(domain))
+    with production.open_rows(installation.engine, settings, app, domain, place) as rows:
+        yield rows
 
 
 @contextmanager
@@ -66,14 +66,12 @@ def open_lines(
     installation: Installation, app: str, domain: str, *, is_staged: bool
 ) -> Iterator[Iterator[bytes]]:
     """Open the same rows as pieces of JSON Lines, written by a child process as they are taken."""
-    from data.snapshots import lines
-    from data.snapshots.production import open_version
+    from data.snapshots import lines, production
 
     place = _found(installation, app, is_staged=is_staged)
-    only = [domain]
-    engine, settings = installation.engine, settings_in(installation.settings)
-    with open_version(engine, settings, app, place, only, lines.read) as version:
-        yield version.rows(domain)
+    its = (installation.engine, settings_in(installation.settings), app, domain, place)
+    with production.open_rows(*its, lines.read) as pieces:
+        yield pieces
 
 
 def _found(installation: Installation, app: str, *, is_staged: bool) -> Place:

@@ -7,8 +7,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from data import snapshots
 from data.settings import Settings, settings_in
-from data.snapshots.production import open_version
+from data.snapshots.production import look
 from runtime.clock import wait_for
 from runtime.config import load_settings
 from runtime.database import make_engine
@@ -19,12 +20,12 @@ PAUSE_S = 0.05
 
 def seen(engine: sa.Engine, settings: Settings) -> dict[str, Any]:
     """Return the version that each part of production says."""
-    with open_version(engine, settings, "default") as production:
-        parts = {
-            name: sorted({row["version"] for row in production.rows(name)})
-            for name in production.domains
-        }
-        return {**parts, "design": [production.design["start"]["version"]]}
+    production = look(engine, "default", "production")
+    parts = {
+        name: sorted({row["version"] for row in snapshots.read(settings, one.path)})
+        for name, one in production.domains.items()
+    }
+    return {**parts, "design": [production.design["start"]["version"]]}
 
 
 def main(home: Path, lines: Path, stop: Path) -> None:

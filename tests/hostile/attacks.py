@@ -202,7 +202,7 @@ ATTACKS = [
         "an app has so many actions and so much disk; a refresh beyond it leaves nothing",
         ("test_an_app_has_as_many_actions_as_the_ceiling_says",
          "test_a_refresh_whose_snapshot_has_no_room_fails_and_leaves_nothing",
-         "test_a_download_that_has_no_room_is_cut_off_and_removed"),
+         "test_a_download_that_has_no_room_is_removed"),
     ),
     Attack(
         "C1", "an encoded word in a name or subject that holds headers, recipients or a body",

@@ -13,6 +13,7 @@ from data.steps.publish import PublishParameters
 from data.steps.publish.new_data import News, mail_news
 from data.store import documents as app_documents
 from data.store import snapshots
+from data.store.small_apps import names_in
 from data.store.snapshots import Domain
 from minutebook.steps import StepFailed, StepOutcome, StepResult
 from models.problems import unknown_name
@@ -80,7 +81,7 @@ def _publish(
     context: WorkContext, connection: sa.Connection, parameters: PublishParameters
 ) -> _Report:
     app, operation_id = context.small_app.id, context.operation_id
-    known = app_documents.names_of(connection, app)
+    known = names_in(connection, app)
     names = {
         kind: _chosen(kind, wanted, known[kind])
         for kind in KINDS

@@ -6,7 +6,6 @@ from data.snapshots import downloads_folder
 from data.store.small_apps import stored_bytes
 from minutebook.steps import StepFailed
 from models.store.tenants.ceilings import MEBIBYTE, exceeded, most_of
-from runtime.clock import monotonic
 from runtime.database import reading
 from tasks.step_context import WorkContext
 
@@ -16,8 +15,6 @@ WORDS = (
     "MiB of snapshots and downloads",
     "refresh less, let `maintenance` remove old snapshots",
 )
-# How often a running download is measured.
-MEASURED_EVERY_S = 0.2
 
 
 class Room:
@@ -28,37 +25,21 @@ class Room:
 
     def __init__(self, context: WorkContext) -> None:
         self._context = context
-        self._folder = downloads_folder(context.settings.home, context.small_app.name)
         with reading(context.engine) as connection:
             its = (context.small_app.id, WORDS[0], context.settings.limits)
             self._most_mb = most_of(connection, *its)
-        self._stored = 0
-        self._measured_at = monotonic()
-        self.error: str | None = None
 
     def check(self, more: int = 0) -> None:
         """Raise StepFailed if too much is taken, with `more` bytes that are not stored yet."""
         if not self._most_mb:
             return
+        app = self._context.small_app
         with reading(self._context.engine) as connection:
-            self._stored = stored_bytes(connection, self._context.small_app.id)
-        self._measure(more)
-        if self.error is not None:
-            raise StepFailed(self.error, permanent=True)
-
-    def is_exceeded(self) -> bool:
-        """Return whether too much is taken, also by what is being downloaded; from any thread."""
-        if self._most_mb and monotonic() >= self._measured_at + MEASURED_EVERY_S:
-            self._measure()
-        return self.error is not None
-
-    def _measure(self, more: int = 0) -> None:
-        self._measured_at = monotonic()
-        taken = self._stored + _size_of(self._folder) + more
+            stored = stored_bytes(connection, app.id)
+        taken = stored + _size_of(downloads_folder(self._context.settings.home, app.name)) + more
         if taken > self._most_mb * MEBIBYTE:
-            used_mb = -(-taken // MEBIBYTE)
-            app = self._context.small_app.name
-            self.error = exceeded(app, WORDS, used_mb, self._most_mb)
+            text = exceeded(app.name, WORDS, -(-taken // MEBIBYTE), self._most_mb)
+            raise StepFailed(text, permanent=True)
 
 
 def _size_of(folder: Path) -> int:

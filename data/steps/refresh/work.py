@@ -58,8 +58,6 @@ def run(context: WorkContext) -> StepResult:
         )
         refresh.import_all(refresh.download(changed))
     except Stopped:
-        if room.error is not None:
-            raise StepFailed(room.error, permanent=True) from None
         refresh.report.stopped = True
     finally:
         refresh.discard()
@@ -270,27 +268,24 @@ class _Refresh:
             self._progress(phase, name)
             self.room.check()
 
-        if self._should_stop():
+        if self.context.should_stop():
             raise Stopped
         self._progress(phase, ", ".join(known) or None)
-        parallel: Parallel[T] = Parallel(self._should_stop, partial(self._note, phase))
+        parallel: Parallel[T] = Parallel(self.context.should_stop, partial(self._note, phase))
         parallel.run({name: partial(_guarded, act, known[name]) for name in known}, done)
         if self.report.stopped:
             raise Stopped
 
     def _fetch_here(self, domain: Domain, take: Callable[[Domain, Fetched], None]) -> None:
         """Fetch one domain, and call `take` with its data, in this thread."""
-        if self._should_stop():
+        if self.context.should_stop():
             raise Stopped
         self._progress("download", domain.name)
-        watch = Watch(self._should_stop, partial(self._note, "download", domain.name))
+        watch = Watch(self.context.should_stop, partial(self._note, "download", domain.name))
         self._isolated(domain, lambda: take(domain, self._fetch(domain, watch)))
         self.room.check()
         if self.report.stopped:
             raise Stopped
-
-    def _should_stop(self) -> bool:
-        return self.context.should_stop() or self.room.is_exceeded()
 
     def _isolated(self, domain: Domain, act: Callable[[], None]) -> None:
         try:

@@ -120,7 +120,7 @@ def test_a_refresh_whose_snapshot_has_no_room_fails_and_leaves_nothing(work: Wor
     assert refresh.run(work.context(RefreshParameters(), limits=Limits(disk_mb=1)))
 
 
-def test_a_download_that_has_no_room_is_cut_off_and_removed(work: Work, web: WebSource) -> None:
+def test_a_download_that_has_no_room_is_removed(work: Work, web: WebSource) -> None:
     web.pages["/big.csv"] = Page(b"id\n" + b"1\n" * (3 * 2**20))
     work.apply(domains={"a": {"source": {"url": f"{web.url}/big.csv"}}})
     inside = work.settings.fetch.model_copy(update={"allow_private": True})

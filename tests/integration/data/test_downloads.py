@@ -49,7 +49,6 @@ def test_what_comes_is_kept_whole_with_its_validators(web: WebSource, tmp_path: 
         "etag": '"x"',
         "last_modified": "Mon, 23 Nov 2026 06:00:00 GMT",
     }
-    assert answer.media_type == "text/csv"
 
 
 def test_redirects_are_followed(web: WebSource, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from data.store import documents as app_documents
+from data.store.small_apps import names_in
 from data.store.tables import app_documents as table
 from models.store.tenants import storing
 from models.tenant.document import parse_small_app
@@ -84,7 +85,7 @@ def test_what_was_removed_may_come_back(engine: sa.Engine, app: int) -> None:
     applied(engine, design={"menu": {"open": False}})
 
     with reading(engine) as connection:
-        assert app_documents.names_of(connection, app)["design"] == ["menu"]
+        assert names_in(connection, app)["design"] == ["menu"]
     assert published(engine, app, "menu", by=uuid4()) == ["menu"]
 
 
