@@ -1,7 +1,7 @@
 """Imports in child processes: a file that exceeds the limits ends only its child."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from data.importing import Data, Imported, import_data
 from data.settings import FetchSettings
 from tasks.bounded import client
 from tasks.bounded.child import Call
-from tasks.bounded.limits import Exit, Limits, Over
+from tasks.bounded.limits import Limits, Over
 from tasks.bounded.watch import Watch
 
 GIVEN = TypeAdapter(tuple[FetchSettings, Data, Path, Path | None])
@@ -36,16 +36,12 @@ def import_in_child(
     target: Path,
     last: Path | None,
     watch: Watch,
-    ended: Callable[[Exit], None] | None = None,
 ) -> Imported:
-    """Write the rows of `data` to `target`, as `import_data` does, within the settings' limits.
-
-    `ended` takes what the child process used.
-    """
+    """Write the rows of `data` to `target`, as `import_data` does, within the settings' limits."""
     given = GIVEN.dump_python((settings, data, target, last), mode="json")
     with data.opened() as stream:
         call = client.Call(f"{__name__}:answer", {"given": given}, [stream.fileno()])
-        made = client.run(call, reading_limits(settings, data.shown), watch, ended=ended)
+        made = client.run(call, reading_limits(settings, data.shown), watch)
     return IMPORTED.validate_python(made)
 
 

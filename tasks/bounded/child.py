@@ -65,7 +65,6 @@ def main() -> None:
     call = Call(request["arguments"], request["files"], channel)
     threading.Thread(target=_await_stop, args=(stream, call.watch), daemon=True).start()
     answer = _answered(request, call)
-    call.send({"peak_mb": _peak_mb()})
     call.write(answer)
     # A thread of a library may still run.
     os._exit(0)
@@ -131,16 +130,6 @@ def _address_space() -> int:
     except OSError:
         return 0
     return (int(pages[0]) - int(pages[1])) * os.sysconf("SC_PAGE_SIZE")
-
-
-def _peak_mb() -> float:
-    """Return the most memory that this process has used."""
-    try:
-        lines = Path("/proc/self/status").read_text().splitlines()
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MIB
-    # Linux counts the client's memory into `ru_maxrss`.
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
 
 
 if __name__ == "__main__":

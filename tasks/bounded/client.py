@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from runtime.clock import monotonic, wait_for
-from tasks.bounded.limits import GRACE_S, Exit, Limits, Over, Stopped, result_of
+from tasks.bounded.limits import GRACE_S, Limits, Over, Stopped, result_of
 from tasks.bounded.watch import Watch
 
 # How soon a stop and the end of the time are seen.
@@ -39,29 +39,21 @@ class Call:
     is_online: bool = False
 
 
-def run(
-    call: Call,
-    limits: Limits,
-    watch: Watch,
-    note: Note | None = None,
-    ended: Callable[[Exit], None] | None = None,
-) -> Any:
+def run(call: Call, limits: Limits, watch: Watch, note: Note | None = None) -> Any:
     """Return the result of `call`, made in a child process.
 
-    `note` takes what the child reports beside its progress, `ended` what it used. Raises OverLimit,
-    InputFailed and Stopped; in each case the child has ended.
+    `note` takes what the child reports beside its progress. Raises OverLimit, InputFailed and
+    Stopped; in each case the child has ended.
     """
     watch.check()
     end = monotonic() + limits.time_s + limits.slack_s
     with closing(_Child(call, limits)) as child:
         is_in_time = child.answers_by(end, watch, note)
-    if ended is not None and child.exit is not None:
-        ended(child.exit)
     if child.answer is None and watch.is_stopped:
         raise Stopped
     if not is_in_time:
         raise limits.over(Over.TIME)
-    return result_of(child.answer, child.exit, limits)
+    return result_of(child.answer, child.code, limits)
 
 
 def stream(call: Call, limits: Limits) -> Generator[bytes]:
@@ -84,7 +76,7 @@ def stream(call: Call, limits: Limits) -> Generator[bytes]:
             is_in_time = child.answers_by(end + limits.slack_s, Watch(), None)
     if not is_in_time:
         raise limits.over(Over.TIME)
-    result_of(child.answer, child.exit, limits)
+    result_of(child.answer, child.code, limits)
 
 
 def _received(output: socket.socket, end: float) -> bytes:
@@ -98,9 +90,9 @@ class _Child:
 
     def __init__(self, call: Call, limits: Limits) -> None:
         self.answer: dict[str, Any] | None = None
-        self.exit: Exit | None = None
+        # How it ended; below 0: by a signal.
+        self.code: int | None = None
         self._held = b""
-        self._peak_mb = 0.0
         line = _request(call, limits)
         self._channel, its_channel = socket.socketpair()
         try:
@@ -144,9 +136,7 @@ class _Child:
         pid = self._process.pid
         with contextlib.suppress(OSError):
             os.killpg(pid, signal.SIGKILL)
-            _pid, status, used = os.wait4(pid, 0)
-            code = self._process.returncode = os.waitstatus_to_exitcode(status)
-            self.exit = Exit(code, self._peak_mb, used.ru_utime + used.ru_stime)
+            self.code = self._process.wait()
 
     def _has_ended(self) -> bool:
         options = os.WEXITED | os.WNOHANG | os.WNOWAIT
@@ -163,8 +153,6 @@ class _Child:
             elif "note" in found:
                 if note is not None:
                     note(*found["note"])
-            elif "peak_mb" in found:
-                self._peak_mb = found["peak_mb"]
             else:
                 self.answer = found
 

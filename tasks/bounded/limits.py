@@ -76,23 +76,14 @@ class Limits:
         return f"{text.format(f'{setting}={value:g}')}; {self.remedy}, or raise {setting}"
 
 
-@dataclass(frozen=True, slots=True)
-class Exit:
-    """The end of a child: its code (below 0: a signal), memory (if it answered), and CPU."""
-
-    code: int = 0
-    peak_mb: float = 0.0
-    cpu_s: float = 0.0
-
-
-def result_of(answer: Mapping[str, Any] | None, exit_: Exit | None, limits: Limits) -> Any:
+def result_of(answer: Mapping[str, Any] | None, code: int | None, limits: Limits) -> Any:
     """Return the result in a child's `answer`; None is no answer.
 
     Raises OverLimit for an exceeded limit and a crash, and InputFailed and Stopped as the child
     did.
     """
     if answer is None:
-        raise _ended(exit_, limits)
+        raise _ended(code, limits)
     if "result" in answer:
         return answer["result"]
     if "over" in answer:
@@ -104,15 +95,15 @@ def result_of(answer: Mapping[str, Any] | None, exit_: Exit | None, limits: Limi
     raise limits.error(f"failed: {answer['error']}")
 
 
-def _ended(exit_: Exit | None, limits: Limits) -> OverLimit:
+def _ended(code: int | None, limits: Limits) -> OverLimit:
     """Return the error of a child that ended without an answer."""
-    if exit_ is None:
+    if code is None:
         return limits.error("cannot be read: its process was lost")
-    if -exit_.code in (signal.SIGXCPU, signal.SIGPROF):
+    if -code in (signal.SIGXCPU, signal.SIGPROF):
         return limits.over(Over.CPU)
-    if exit_.code >= 0:
-        return limits.error(f"ended its process with the code {exit_.code}")
-    text = f"ended its process with {signal.Signals(-exit_.code).name}"
+    if code >= 0:
+        return limits.error(f"ended its process with the code {code}")
+    text = f"ended its process with {signal.Signals(-code).name}"
     if limits.memory_mb is not None:
         # C++ code that gets no memory often aborts.
         text += f"; perhaps it {limits.exceeded(Over.MEMORY)}"

@@ -1,15 +1,22 @@
 """Reading of a hostile file within limits, and what then has to hold."""
 
+import resource
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from data.failures import SourceFailed
-from data.importing import Data
-from data.importing.in_child import import_in_child
+from data.importing import Data, in_child
+from data.importing.in_child import GIVEN, reading_limits
 from data.settings import FetchSettings
 from runtime.clock import monotonic
-from tasks.bounded.limits import Exit
+from tasks.bounded import client
+from tasks.bounded.child import Call
 from tasks.bounded.watch import Watch
+from tests.acceptance.processes import ROOT
+from tests.measured import measured
 
 # The default allows more of everything.
 LIMITS = FetchSettings(memory_mb=256, cpu_s=3, import_s=60, max_bytes=160 << 20, threads=1)
@@ -22,18 +29,36 @@ def read_in_bounds(name: str, format: str, made: Callable[[], bytes], folder: Pa
     """Read a hostile file; return the error, or an empty text. Fails if a limit was exceeded."""
     file = folder / "given"
     file.write_bytes(made())
-    ends: list[Exit] = []
-    began, error = monotonic(), ""
+    took: dict[str, float] = {}
+    before, began, error = _cpu_s(), monotonic(), ""
+    data = Data(file, format, "source")
+    given = GIVEN.dump_python((LIMITS, data, folder / "made.parquet", None), mode="json")
+    limits = reading_limits(LIMITS, data.shown)
     try:
-        data = Data(file, format, "source")
-        import_in_child(LIMITS, data, folder / "made.parquet", None, Watch(), ends.append)
+        with pytest.MonkeyPatch.context() as patch, data.opened() as stream:
+            # The child finds the module that measures it.
+            patch.setenv("PYTHONPATH", str(ROOT))
+            call = client.Call(f"{__name__}:answer", {"given": given}, [stream.fileno()])
+            client.run(call, limits, Watch(), took.__setitem__)
     except SourceFailed as failed:
         error = str(failed)
-    (took,) = ends
     used = f"{name}: {took}, {error}"
-    assert took.peak_mb <= 1.2 * LIMITS.memory_mb, used
-    assert took.cpu_s <= 1.2 * LIMITS.cpu_s + STARTED_S, used
+    assert "No module" not in error, used
+    # One that a limit killed says nothing.
+    assert took.get("peak_mb", 0) <= 1.2 * LIMITS.memory_mb, used
+    assert _cpu_s() - before <= 1.2 * LIMITS.cpu_s + STARTED_S, used
     assert monotonic() - began <= 1.2 * LIMITS.import_s, used
     assert "\n" not in error, used
     assert len(error) < LONGEST_ERROR, used
     return error
+
+
+def answer(call: Call) -> Any:
+    """Import the file of the call; called in the child."""
+    return measured(in_child.answer, call)
+
+
+def _cpu_s() -> float:
+    """Return the CPU time of the children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

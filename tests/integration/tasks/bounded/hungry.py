@@ -11,6 +11,7 @@ from typing import Any
 
 from data.failures import SourceFailed
 from tasks.bounded.child import Call
+from tests.measured import measured
 
 MIB = 1 << 20
 
@@ -32,6 +33,11 @@ def eat(_call: Call) -> Any:
     eaten = []
     while True:
         eaten.append(b"x" * MIB)
+
+
+def measured_eat(call: Call) -> Any:
+    """Take memory without end, and note how much."""
+    return measured(eat, call)
 
 
 def spin(_call: Call) -> Any:
