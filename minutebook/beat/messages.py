@@ -7,7 +7,7 @@ class overrides.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -84,7 +84,8 @@ def message_of(
         **_ignore_result(found["headers"], given, known),
         **_left_out(found, given, plain, known),
         **{name: one for name, one in embedded.items() if one},
-        **_arrives(app, found["exchange"], found["routing_key"]),
+        **{name: given[name] for name in ("task_id", "reply_to") if given.get(name)},
+        **_arrives(app, found),
     }
     if headers := {name: one for name, one in found["headers"].items() if name not in plain}:
         headers.pop("celery_beat_task", None)
@@ -168,22 +169,25 @@ def _left_out(
     return {**parts, **changed}
 
 
-def _arrives(app: Any, exchange: Any, key: str) -> dict[str, str]:
+def _arrives(app: Any, found: Mapping[str, Any]) -> dict[str, str]:
     """Return the exchange and key of a message, or the only queue that gets it by kombu."""
-    exchange = str(getattr(exchange, "name", exchange) or "")
+    exchange = str(getattr(found["exchange"], "name", found["exchange"]) or "")
+    key = found["routing_key"]
     if not key:
         why = f"its message to the exchange {exchange!r} has no routing key"
         raise Unsendable(why, "give it a routing_key, or name a queue alone")
-    takers = _takers(app, exchange, key) if exchange and is_of_kombu(app) else []
+    is_routed = exchange and is_of_kombu(app)
+    takers = _takers(app, exchange, key, found["declare"] or ()) if is_routed else []
     if not exchange or len(takers) == 1:
         return {"queue": takers[0] if takers else key}
     return {"exchange": exchange, "routing_key": key}
 
 
-def _takers(app: Any, exchange: str, key: str) -> list[str]:
+def _takers(app: Any, exchange: str, key: str, declared: Sequence[Any]) -> list[str]:
     """Return the queues of the application that get a message, by kombu's own exchanges.
 
-    A fanout has none: workers add queues to it.
+    A fanout has none: workers add queues to it. An exchange that the message does not declare is
+    a direct one to kombu.
     """
     from kombu import Connection
     from kombu.transport.virtual import BrokerState
@@ -194,8 +198,11 @@ def _takers(app: Any, exchange: str, key: str) -> list[str]:
         channel: Any = connection.default_channel
         for queue in app.amqp.queues.values():
             queue(channel).declare()
-        if exchange not in channel.state.exchanges or channel.typeof(exchange).type == "fanout":
+        its = channel.state.exchanges.get(exchange)
+        if its is None or its["type"] == "fanout":
             return []
+        if exchange not in {queue.exchange.name for queue in declared}:
+            its["type"] = "direct"
         return sorted(set(channel._lookup(exchange, key)))
 
 

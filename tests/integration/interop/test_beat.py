@@ -80,6 +80,15 @@ def test_a_failed_run_leaves_the_last_file(shop: Path) -> None:
     assert (shop / "beat.json").read_text() == "last"
 
 
+def test_a_minute_that_is_drawn_at_random_is_the_same_each_time(shop: Path) -> None:
+    code = (shop / "shop.py").read_text()
+    drawn = "__import__('random').random() * 1_000 // 1 + 1"
+    (shop / "shop.py").write_text(code.replace("60.0", drawn))
+    first, second = (json.loads(run(shop).stdout)["entries"] for _ in range(2))
+
+    assert first == second
+
+
 def test_the_schedule_file_of_beat_says_when_an_entry_ran(shop: Path, tmp_path: Path) -> None:
     app = Celery("shop", set_as_current=False)
     app.conf.beat_schedule = {"café": {"task": "tasks.it", "schedule": 60.0}}

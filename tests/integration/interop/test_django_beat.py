@@ -68,6 +68,19 @@ def run(*_args, **_options):
 
 
 app.task(name="shop.tasks.run", base=Once if "ONCE" in os.environ else None)(run)
+
+
+class Renaming(DatabaseScheduler.Entry):
+    def __init__(self, model, app=None):
+        super().__init__(model, app=app)
+        self.task, self.args = "shop.tasks.renamed", ["of the entry"]
+        self.options["queue"] = "of_the_entry"
+
+
+class Renamed(DatabaseScheduler):
+    Entry = Renaming
+
+
 app.conf.update(
     beat_scheduler="django_celery_beat.schedulers:DatabaseScheduler",
     task_default_queue="shop",
@@ -90,10 +103,10 @@ def filled(database: Mapping[str, Any]) -> None:
 
 
 def run(
-    folder: Path, database: Mapping[str, Any], **settings: str
+    folder: Path, database: Mapping[str, Any], *options: str, **settings: str
 ) -> subprocess.CompletedProcess[bytes]:
     (folder / "shop.py").write_text(DJANGO)
-    command = [sys.executable, "-P", "-m", "minutebook", "export", "-A", "shop"]
+    command = [sys.executable, "-P", "-m", "minutebook", "export", "-A", "shop", *options]
     environment = {"PYTHONPATH": str(ROOT), "DATABASE": json.dumps(database), "USE_TZ": "1"}
     return subprocess.run(
         command,
@@ -105,9 +118,11 @@ def run(
     )
 
 
-def exported(folder: Path, database: Mapping[str, Any], **settings: str) -> dict[str, Outcome]:
+def exported(
+    folder: Path, database: Mapping[str, Any], *options: str, **settings: str
+) -> dict[str, Outcome]:
     """Return what becomes of the entries of the application, by their names."""
-    done = run(folder, database, **settings)
+    done = run(folder, database, *options, **settings)
     assert done.returncode == 0, done.stderr.decode()
     entries = entries_of(json.loads(done.stdout), "beat.json", NOW)
     return {one.name: one for one in outcomes(entries, CONTEXT)}
@@ -263,6 +278,20 @@ def test_a_row_whose_task_has_a_class_of_its_own_says_so(
     assert found["work days"].kind == "differs"
     (remark,) = [one for one in found["work days"].remarks if "class" in one]
     assert remark.startswith("its class shop.Once overrides apply_async, which Minutebook does not")
+
+
+def test_an_entry_of_the_application_decides_task_arguments_and_queue(
+    database: Mapping[str, Any], tmp_path: Path
+) -> None:
+    found = exported(tmp_path, database, "-S", "shop:Renamed")
+
+    assert found["at night"].kind == "same"
+    step = document(found, "at night")["operations"]["celery_task"]
+    assert (step["task"], step["args"], step["queue"]) == (
+        "shop.tasks.renamed",
+        ["of the entry"],
+        "of_the_entry",
+    )
 
 
 def test_the_next_instants_are_those_of_the_entries_of_django_celery_beat(

@@ -9,10 +9,12 @@ import pytest
 from celery import Celery, Task
 from celery.beat import ScheduleEntry
 from celery.schedules import BaseSchedule, crontab, schedule
+from celery.signals import before_task_publish
 
 from interop.beat_file import entries_of
 from interop.outcomes import Outcome, outcomes
 from minutebook.beat import schedule_of
+from minutebook.beat.entries import SIGNAL
 from models.action.document import ParseContext
 from models.json_text import read_json
 from tasks.built_in import built_in_steps
@@ -265,3 +267,30 @@ def test_the_class_of_all_tasks_of_an_application_is_remarked_too() -> None:
     app.task(name="tasks.it", shared=False)(local)
 
     assert moved(app)["it"].remarks == (not_called("Once"),)
+
+
+def test_receivers_that_may_change_messages_are_remarked() -> None:
+    def receive(**_rest: Any) -> None: ...
+
+    before_task_publish.connect(receive)
+    try:
+        found = moved(application({"it": SOUND}))
+    finally:
+        before_task_publish.disconnect(receive)
+
+    assert (found["it"].kind, found["it"].remarks) == ("differs", (SIGNAL,))
+
+
+def test_nothing_is_changed_in_the_application_that_is_asked() -> None:
+    app = application({"it": SOUND}, task_always_eager=True, task_protocol=1)
+    ran: list[int] = []
+
+    @app.task(name="tasks.it", shared=False)
+    def it() -> None:
+        ran.append(1)
+
+    schedule_of(app)
+
+    assert (app.conf.task_always_eager, app.conf.task_protocol, ran) == (True, 1, [])
+    its: Any = app.tasks["tasks.it"].apply_async
+    assert its.__func__ is Task.apply_async

@@ -1,0 +1,531 @@
+"""Applications of the shapes that users have, and what Celery's own beat sends for them.
+
+    python beat_shapes.py URL FOLDER
+
+For each shape it prints a line of JSON: what is exported, and each message that the application's
+own scheduler published at the broker, as it arrived. It needs nothing but Celery and the client.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from importlib import import_module
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from celery import Celery
+from celery.beat import BeatLazyFunc, ScheduleEntry, Scheduler
+from celery.schedules import crontab, schedule
+from kombu import Exchange, Queue
+from kombu.serialization import register
+
+from minutebook.beat import schedule_of
+from minutebook.beat.stores import scheduler_of
+
+Shape = Callable[[Celery], dict[str, Any]]
+SHAPES: dict[str, Shape] = {}
+# Python 3.10 has no other name for it.
+UTC = timezone(timedelta())
+DAILY = crontab("5", "0")
+
+
+def shape(function: Shape) -> Shape:
+    """Add a shape: a function that sets an application up and returns its entries."""
+    SHAPES[function.__name__] = function
+    return function
+
+
+def run(*_args: Any, **_kwargs: Any) -> None: ...
+
+
+def tasks(app: Celery, **options: Any) -> None:
+    """Register the tasks of a shop."""
+    for name in ("run", "close", "report"):
+        made: Any = app.task(name=f"shop.{name}", **options)
+        made(run)
+
+
+@shape
+def plain(app: Celery) -> dict[str, Any]:
+    """Return entries with all that an action has."""
+    tasks(app)
+    app.conf.task_routes = {"shop.report": {"queue": "reports", "priority": 4}}
+    return {
+        "crontab": {"task": "shop.run", "schedule": DAILY},
+        "interval": {"task": "shop.run", "schedule": 60.0, "args": ("Paris", 1.5, None, True)},
+        "timedelta": {
+            "task": "shop.run",
+            "schedule": timedelta(hours=2),
+            "kwargs": {"a": {"b": [1]}},
+        },
+        "routed": {"task": "shop.report", "schedule": DAILY},
+        "priority": {"task": "shop.report", "schedule": DAILY, "options": {"priority": 1}},
+        "headers": {"task": "shop.run", "schedule": DAILY, "options": {"headers": {"tenant": "a"}}},
+        "expires": {"task": "shop.run", "schedule": DAILY, "options": {"expires": 90}},
+        "elsewhere": {"task": "other.run", "schedule": DAILY, "options": {"queue": "others"}},
+        "no number of seconds": {"task": "shop.run", "schedule": 0.5},
+        "nothing": {"task": "shop.run", "schedule": 0},
+    }
+
+
+class OwnEntry(ScheduleEntry):
+    """An entry that decides itself what is sent where."""
+
+    def __init__(self, name: Any = None, task: Any = None, **rest: Any) -> None:
+        super().__init__(name, f"shop.{task}", **rest)
+        self.args: Any = ["of the entry", *(self.args or ())]
+        self.options = {**(self.options or {}), "queue": "of_the_entry", "headers": {"by": name}}
+
+
+class OwnScheduler(Scheduler):
+    """A scheduler with entries of its own class."""
+
+    Entry = OwnEntry
+
+
+@shape
+def own_entry(app: Celery) -> dict[str, Any]:
+    """Return entries that another class makes."""
+    app.conf.beat_scheduler = f"{__name__}:OwnScheduler"
+    return {
+        "short name": {"task": "run", "schedule": DAILY, "args": ["Paris"]},
+        "with a queue": {"task": "run", "schedule": 60.0, "options": {"queue": "lost"}},
+    }
+
+
+class Impatient(ScheduleEntry):
+    """An entry that is due as it likes."""
+
+    def is_due(self) -> Any:
+        """Return that it is not due on Sundays."""
+        due, wait_s = super().is_due()
+        return due and self.default_now().weekday() != 6, wait_s
+
+
+class ImpatientScheduler(Scheduler):
+    Entry = Impatient
+
+
+@shape
+def own_instants(app: Celery) -> dict[str, Any]:
+    """Return an entry whose class decides when it is due."""
+    app.conf.beat_scheduler = f"{__name__}:ImpatientScheduler"
+    return {"not on sundays": {"task": "shop.run", "schedule": DAILY}}
+
+
+class FromCode(Scheduler):
+    """A scheduler that makes its entries itself."""
+
+    def setup_schedule(self) -> None:
+        """Add an entry for each shop."""
+        entries = {
+            f"close {name}": {"task": "shop.close", "schedule": DAILY, "args": [name]}
+            for name in ("Paris", "Rome")
+        }
+        self.update_from_dict(entries)
+
+
+@shape
+def own_schedule_of_a_scheduler(app: Celery) -> dict[str, Any]:
+    """Return an entry that its scheduler leaves out."""
+    app.conf.beat_scheduler = f"{__name__}:FromCode"
+    return {"not asked for": {"task": "shop.run", "schedule": DAILY}}
+
+
+class Stamping(Scheduler):
+    """A scheduler that changes each message."""
+
+    def apply_async(self, entry: Any, *args: Any, **rest: Any) -> Any:
+        """Send a header more."""
+        entry.options["headers"] = {"sent_by": "us"}
+        return super().apply_async(entry, *args, **rest)
+
+
+@shape
+def own_sending(app: Celery) -> dict[str, Any]:
+    """Return an entry whose scheduler sends it in its own way."""
+    app.conf.beat_scheduler = f"{__name__}:Stamping"
+    return {"stamped": {"task": "shop.run", "schedule": DAILY}}
+
+
+class Nightly(crontab):
+    """A crontab that is due as it likes."""
+
+
+class Often(schedule):
+    """An interval that is due as it likes."""
+
+
+@shape
+def own_schedules(app: Celery) -> dict[str, Any]:
+    """Return entries with schedules of the application's classes."""
+    return {
+        "nightly": {"task": "shop.run", "schedule": Nightly("0", "3")},
+        "often": {"task": "shop.run", "schedule": Often(60)},
+    }
+
+
+def results(app: Celery) -> dict[str, Any]:
+    """Return entries that say whether a result is stored, and one that does not."""
+    return {
+        f"{task} {said}": {"task": f"shop.{task}", "schedule": DAILY, "options": options}
+        for task in ("run", "elsewhere")
+        for said, options in (
+            ("unsaid", {}),
+            ("ignored", {"ignore_result": True}),
+            ("stored", {"ignore_result": False}),
+        )
+    }
+
+
+@shape
+def results_of_a_task(app: Celery) -> dict[str, Any]:
+    """Return entries of a task that ignores its result."""
+    tasks(app, ignore_result=True)
+    return results(app)
+
+
+@shape
+def results_of_an_application(app: Celery) -> dict[str, Any]:
+    """Return entries of an application that ignores all results."""
+    app.conf.task_ignore_result = True
+    tasks(app)
+    return results(app)
+
+
+@shape
+def results_kept(app: Celery) -> dict[str, Any]:
+    """Return entries of tasks whose results are stored."""
+    tasks(app)
+    return results(app)
+
+
+@shape
+def protocol_1(app: Celery) -> dict[str, Any]:
+    """Return entries whose messages have protocol 1."""
+    app.conf.task_protocol = 1
+    tasks(app)
+    return {"old": {"task": "shop.run", "schedule": DAILY, "args": ["Paris"]}}
+
+
+@shape
+def topics(app: Celery) -> dict[str, Any]:
+    """Return entries that exchanges route."""
+    media, mail = Exchange("media", type="topic"), Exchange("mail", type="direct")
+    app.conf.task_queues = (
+        Queue("celery"),
+        Queue("video", media, routing_key="video.#"),
+        Queue("all_video", media, routing_key="video.*.all"),
+        Queue("letters", mail, routing_key="letter"),
+    )
+    app.conf.task_routes = {"shop.report": {"exchange": "mail", "routing_key": "letter"}}
+    tasks(app)
+    options = {
+        "one queue": {"exchange": "media", "routing_key": "video.hd"},
+        "two queues": {"exchange": "media", "routing_key": "video.hd.all"},
+        "queue and key": {"queue": "video", "routing_key": "video.x"},
+        "no queue": {"exchange": "media", "routing_key": "audio"},
+        "queue": {"queue": "video"},
+        "key alone": {"routing_key": "video.x"},
+        "exchange alone": {"exchange": "media"},
+    }
+    found = {
+        name: {"task": "shop.run", "schedule": DAILY, "options": its}
+        for name, its in options.items()
+    }
+    return {**found, "by route": {"task": "shop.report", "schedule": DAILY}}
+
+
+def by_arguments(
+    name: str, args: Any, kwargs: Any, options: Any, task: Any = None, **_rest: Any
+) -> Any:
+    """Route a task by what it gets."""
+    if kwargs.get("shop"):
+        return {"queue": f"of_{kwargs['shop']}", "priority": len(kwargs["shop"])}
+    if name == "shop.close":
+        raise LookupError("no shop closes")
+    return None
+
+
+@shape
+def routers(app: Celery) -> dict[str, Any]:
+    """Return entries that functions route."""
+    app.conf.task_routes = (by_arguments, {"shop.re*": "reports"})
+    tasks(app)
+    return {
+        "paris": {"task": "shop.run", "schedule": DAILY, "kwargs": {"shop": "paris"}},
+        "rome": {"task": "shop.run", "schedule": DAILY, "kwargs": {"shop": "rome"}},
+        "plain": {"task": "shop.run", "schedule": DAILY},
+        "report": {"task": "shop.report", "schedule": DAILY},
+        "close": {"task": "shop.close", "schedule": DAILY},
+    }
+
+
+register("shopjson", json.dumps, json.loads, "application/x-shop", "utf-8")
+
+
+@shape
+def serializers(app: Celery) -> dict[str, Any]:
+    """Return entries whose messages are not JSON."""
+    app.conf.accept_content = ["json", "pickle", "yaml", "shopjson"]
+    app.task(name="shop.pickled", serializer="pickle")(run)
+    options = {
+        "pickle": {"serializer": "pickle"},
+        "yaml": {"serializer": "yaml"},
+        "own": {"serializer": "shopjson"},
+        "json": {"serializer": "json"},
+    }
+    found = {
+        name: {"task": "shop.run", "schedule": DAILY, "args": [(1, 2)], "options": its}
+        for name, its in options.items()
+    }
+    return {**found, "of its task": {"task": "shop.pickled", "schedule": DAILY}}
+
+
+@shape
+def no_json(app: Celery) -> dict[str, Any]:
+    """Return entries of an application whose workers refuse JSON."""
+    app.conf.update(task_serializer="pickle", accept_content=["pickle"])
+    tasks(app)
+    return {"pickled": {"task": "shop.run", "schedule": DAILY}}
+
+
+@shape
+def lists_in_redis(app: Celery) -> dict[str, Any]:
+    """Return entries of an application with lists of its own in Redis."""
+    app.conf.broker_transport_options = {"sep": ":", "priority_steps": [0, 5, 9]}
+    tasks(app)
+    return {
+        f"priority {number}": {
+            "task": "shop.run",
+            "schedule": DAILY,
+            "options": {"priority": number},
+        }
+        for number in (0, 3, 5, 7, 9)
+    }
+
+
+@shape
+def local_time(app: Celery) -> dict[str, Any]:
+    """Return entries of an application that counts in the machine's time."""
+    app.conf.enable_utc = False
+    tasks(app)
+    return {
+        "daily": {"task": "shop.run", "schedule": DAILY},
+        "interval": {"task": "shop.run", "schedule": 3600},
+        "expires": {"task": "shop.run", "schedule": DAILY, "options": {"expires": 60}},
+    }
+
+
+@shape
+def paris_without_utc(app: Celery) -> dict[str, Any]:
+    """Return entries of an application with a zone and without UTC."""
+    app.conf.update(enable_utc=False, timezone="Europe/Paris")
+    tasks(app)
+    return {
+        "daily": {"task": "shop.run", "schedule": DAILY},
+        "hourly": {"task": "shop.run", "schedule": 3600},
+    }
+
+
+def now() -> datetime:
+    """Return the time of this machine."""
+    return datetime.now(UTC)  # noqa: TID251 - of an application
+
+
+def naive_utc() -> datetime:
+    """Return the time as some applications keep it."""
+    return now().replace(tzinfo=None)
+
+
+@shape
+def naive_times(app: Celery) -> dict[str, Any]:
+    """Return entries with times without a zone."""
+    tasks(app)
+    return {
+        "last run": {"task": "shop.run", "schedule": 3600, "last_run_at": naive_utc()},
+        "own clock": {"task": "shop.run", "schedule": crontab("5", "0", nowfun=naive_utc)},
+        "expires": {
+            "task": "shop.run",
+            "schedule": DAILY,
+            "options": {"expires": naive_utc() + timedelta(days=1)},
+        },
+    }
+
+
+@shape
+def sixty(app: Celery) -> dict[str, Any]:
+    """Return sixty entries of one kind."""
+    tasks(app)
+    return {
+        f"shop {number}": {"task": "shop.run", "schedule": 900.0, "args": [number]}
+        for number in range(60)
+    }
+
+
+@shape
+def other_options(app: Celery) -> dict[str, Any]:
+    """Return entries with options that no action has."""
+    tasks(app)
+    app.task(
+        name="shop.limited",
+        time_limit=9,
+        soft_time_limit=5,
+        expires=30,
+        priority=2,
+        queue="limited",
+    )(run)
+    options: dict[str, dict[str, Any]] = {
+        "countdown": {"countdown": 5},
+        "eta": {"eta": datetime(2099, 1, 1, tzinfo=UTC)},
+        "time limit": {"time_limit": 30},
+        "soft time limit": {"soft_time_limit": 30},
+        "compression": {"compression": "zlib"},
+        "transient": {"delivery_mode": 1},
+        "persistent": {"delivery_mode": 2},
+        "shadow": {"shadow": "another name"},
+        "link": {"link": app.signature("shop.close")},
+        "no retry": {"retry": False},
+        "task id": {"task_id": "always the same"},
+        "group": {"group_id": "g"},
+        "expired": {"expires": -5},
+        "expires never": {"expires": None},
+        "at an instant": {"expires": datetime(2099, 1, 1, tzinfo=UTC)},
+        "as a text": {"expires": "2099-01-01T00:00:00+00:00"},
+        "as a span": {"expires": timedelta(minutes=1)},
+        "unknown": {"made_up": 1},
+    }
+    found: dict[str, Any] = {
+        name: {"task": "shop.run", "schedule": DAILY, "options": its}
+        for name, its in options.items()
+    }
+    return {
+        **found,
+        "of its task": {"task": "shop.limited", "schedule": DAILY},
+        "against its task": {
+            "task": "shop.limited",
+            "schedule": DAILY,
+            "options": {"time_limit": 60, "priority": 8, "queue": "celery"},
+        },
+        "an instant": {"task": "shop.run", "schedule": DAILY, "args": [naive_utc()]},
+        "lazy": {"task": "shop.run", "schedule": DAILY, "args": [BeatLazyFunc(now)]},
+        "a generator": {"task": "shop.run", "schedule": DAILY, "args": chain([1], [2])},
+        "a key": {"task": "shop.run", "schedule": DAILY, "owner": "ann"},
+    }
+
+
+@shape
+def eager(app: Celery) -> dict[str, Any]:
+    """Return entries of an application that runs tasks in beat itself."""
+    app.conf.task_always_eager = True
+    tasks(app)
+    return {
+        "here": {"task": "shop.run", "schedule": DAILY},
+        "elsewhere": {"task": "other.run", "schedule": DAILY},
+    }
+
+
+def made(name: str, url: str) -> Celery:
+    """Return the application of a shape."""
+    app = Celery("shop", broker=url, set_as_current=False)
+    app.conf.beat_schedule = SHAPES[name](app)
+    if "amqp" in url:
+        # Whoever asks after it was sent finds it.
+        app.conf.broker_transport_options["confirm_publish"] = True
+    app.finalize()
+    return app
+
+
+def sent(app: Celery) -> dict[str, Any]:
+    """Return what the application's own scheduler publishes for each entry."""
+    kind: Any = scheduler_of(app, None)
+    is_own = not kind.__module__.startswith("celery.")
+    scheduler: Any = (kind if is_own else Scheduler)(app, lazy=True)
+    entries: dict[str, Any] = {}
+    if is_own and "setup_schedule" in vars(kind):
+        scheduler.setup_schedule()
+        entries = dict(scheduler.schedule)
+    else:
+        for name, given in app.conf.beat_schedule.items():
+            try:
+                entries[name] = scheduler.Entry(**dict(given, name=name, app=app))
+            except Exception as error:
+                entries[name] = error
+    return {name: published(app, scheduler, one) for name, one in entries.items()}
+
+
+def published(app: Celery, scheduler: Any, entry: Any) -> Any:
+    """Return the messages of one entry, each with its queue; a text if it could not be sent."""
+    if isinstance(entry, Exception):
+        return repr(entry)
+    try:
+        declare(app)
+        scheduler.apply_async(entry, producer=scheduler.producer, advance=False)
+    except Exception as error:
+        return repr(error)
+    return arrived(app)
+
+
+def declare(app: Celery) -> None:
+    """Declare the application's queues, as its workers do, and empty them."""
+    with app.connection_for_write() as connection:
+        for queue in list(app.amqp.queues.values()):
+            bound = queue(connection.default_channel)
+            bound.declare()
+            bound.purge()
+
+
+def arrived(app: Celery) -> Any:
+    """Return the message in each of the application's queues."""
+    found = []
+    with app.connection_for_read() as connection:
+        for queue in list(app.amqp.queues.values()):
+            bound = queue(connection.default_channel)
+            bound.declare()
+            message = bound.get(no_ack=True)
+            if message is not None:
+                found.append(described(queue.name, message))
+    return found
+
+
+def described(queue: str, message: Any) -> dict[str, Any]:
+    """Return a message as JSON holds it."""
+    body = message.body if isinstance(message.body, str) else bytes(message.body).decode("latin-1")
+    return {
+        "queue": queue,
+        "body": body,
+        "content_type": message.content_type,
+        "headers": message.headers,
+        "priority": message.properties.get("priority") or 0,
+        "delivery_mode": message.properties.get("delivery_mode"),
+        "at": now().timestamp(),
+    }
+
+
+def main(url: str, folder: str) -> None:
+    """Write what each shape exports and sends."""
+    for name in SHAPES:
+        messages = sent(made(name, url))
+        app = made(name, url)
+        result = {
+            "exported": schedule_of(app),
+            "sent": messages,
+            "own": {
+                task: {
+                    "ignore_result": bool(one.ignore_result),
+                    "limits": [one.time_limit, one.soft_time_limit],
+                }
+                for task, one in app.tasks.items()
+            },
+            "queues": [queue.name for queue in app.amqp.queues.values()],
+            "options": dict(app.conf.broker_transport_options or {}),
+        }
+        text = json.dumps(result, default=repr)
+        Path(folder, f"{name}.json").write_text(text)
+
+
+if __name__ == "__main__":
+    # Under its own name, by which schedulers are found.
+    import_module("beat_shapes").main(*sys.argv[1:])
