@@ -3,6 +3,7 @@
 import pwd
 import re
 from functools import cache
+from shutil import which
 
 from interop.entries import CannotMove
 
@@ -14,6 +15,13 @@ ACCOUNTS = frozenset(
 )
 # Names of accounts and of programs at once: a program's whole path must follow them.
 AMBIGUOUS = frozenset({"backup", "git", "mail", "man", "news", "sync", "uucp", "bin", "games"})
+# What runs the path behind it, beside the programs of this machine. A version may follow.
+RUNNERS = frozenset(
+    {"cd", "test", "exec", "eval", "source", "if", "sh", "bash", "dash", "zsh", "ksh", "fish"}
+    | {"python", "pypy", "uv", "php", "perl", "ruby", "node", "deno", "bun", "java", "lua", "pwsh"}
+    | {"nice", "ionice", "nohup", "env", "time", "timeout", "flock", "setsid", "sudo", "chronic"}
+    | {"cronic", "ansible-playbook", "rsync", "docker", "logrotate"}
+)
 _ACCOUNT = re.compile(r"[a-z_][a-z0-9_-]{0,31}\$?", re.ASCII)
 # FreeBSD's cron also takes a group and a login class: `git:git/daemon`.
 _WITH_GROUP = re.compile(rf"{_ACCOUNT.pattern}(?::[\w-]+)?(?:/[\w-]+)?", re.ASCII)
@@ -32,7 +40,6 @@ _PERIODS = re.compile(r"@(?:daily|weekly|monthly|yearly)|\d{1,3}")
 def check_form(rule: str, account: str | None, command: str) -> None:
     """Raise CannotMove for a line of anacron, Quartz, OpenBSD, or with another set of columns."""
     first, *others = command.split()
-    _check_account(account, command)
     if _is_of_anacron(rule, command):
         why = "it is a line of anacron: a period in days, a delay in minutes, a name"
         raise CannotMove(why, "write minute, hour, day of month, month, day of week, command")
@@ -42,6 +49,7 @@ def check_form(rule: str, account: str | None, command: str) -> None:
     if _FLAG.fullmatch(first):
         why = f"{first} before its command is a flag of OpenBSD's cron"
         raise CannotMove(why, "write the line without it, and overlap or hooks into the action")
+    _check_account(account, command)
 
 
 def account_before(command: str) -> str | None:
@@ -50,6 +58,14 @@ def account_before(command: str) -> str | None:
     if not others or first not in ACCOUNTS | _accounts_here() | AMBIGUOUS:
         return None
     return first if first not in AMBIGUOUS or others[0].startswith("/") else None
+
+
+def _unknown_before_path(command: str) -> str | None:
+    """Return the first word if it may be an account, and the whole path of a program follows."""
+    first, *others = command.split(None, 2)
+    is_word = _WITH_GROUP.fullmatch(first) and others and others[0].startswith("/")
+    is_program = first.rstrip("0123456789") in RUNNERS or which(first) is not None
+    return first if is_word and not is_program else None
 
 
 def may_begin_with_account(command: str) -> bool:
@@ -65,12 +81,14 @@ def account_of(path: str) -> str | None:
 
 def _check_account(account: str | None, command: str) -> None:
     if account is None:
-        found = account_before(command)
-        if found is not None:
-            raise CannotMove(
-                f"its command begins with the account {found}", "import it with --system"
-            )
-    elif _ACCOUNT.fullmatch(account) is None:
+        if (found := account_before(command)) is not None:
+            why = f"its command begins with the account {found}"
+            raise CannotMove(why, "import it with --system")
+        if (found := _unknown_before_path(command)) is not None:
+            why = f"its command begins with {found}, which is no program here: it may be an account"
+            instead = f"import it with --system; if {found} is a program, write its whole path"
+            raise CannotMove(why, instead)
+    elif _WITH_GROUP.fullmatch(account) is None:
         why = f"its account {account[:60]!r} is no name of an account"
         raise CannotMove(why, "write the account before the command, or import without --system")
 
