@@ -22,7 +22,7 @@ CLIENT_ALONE = (
 # 128 plus the number of SIGINT, as in shells.
 INTERRUPTED = 130
 # Modules that write another scheduler's entries for `minutebook import`, by their commands.
-WRITERS = {"beat": "beat", "apscheduler": "apscheduler", "export": "beat"}
+WRITERS = {"apscheduler": "apscheduler", "export": "beat"}
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from minutebook.apscheduler_fires import is_asked, next_fires, utc_now
 from minutebook.beat.sent import task_of
 from minutebook.error_text import text_of
-from minutebook.json_values import altered, said
+from minutebook.json_values import altered, said, shown
 from minutebook.written import Output, add_output
 
 VERSION = 1
@@ -94,21 +94,20 @@ def _keep_from_starting(module: str) -> None:
     def not_started(_scheduler: Any, *_args: Any, **_kwargs: Any) -> None:
         sys.stderr.write(GUARD.format(module))
 
-    def not_running(_scheduler: Any, *_args: Any, **_kwargs: Any) -> None:
-        """Stand for what a scheduler that is only read refuses, because it does not run."""
-
-    others = dict.fromkeys(("shutdown", "pause", "resume"), not_running)
     for one in pkgutil.iter_modules(schedulers.__path__):
         # One for a framework that is not there cannot be imported.
         with contextlib.suppress(ImportError):
             importlib.import_module(f"{schedulers.__name__}.{one.name}")
-    left = [BaseScheduler]
-    while left:
-        kind = left.pop()
-        left += kind.__subclasses__()
-        for name, instead in {"start": not_started, **others}.items():
-            if name in vars(kind):
-                setattr(kind, name, instead)
+    # A scheduler that is only read refuses the others, because it does not run.
+    instead = {"start": not_started, **dict.fromkeys(("shutdown", "pause", "resume"), _nothing)}
+    kinds: list[Any] = [BaseScheduler]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+        for name in instead.keys() & vars(kind).keys():
+            setattr(kind, name, instead[name])
+
+
+def _nothing(*_args: Any, **_kwargs: Any) -> None: ...
 
 
 def jobs_of(scheduler: Any) -> dict[str, Any]:
@@ -183,47 +182,22 @@ def _job(scheduler: Any, job: Any, now: dt.datetime) -> dict[str, Any]:
     return made if why is None else {**made, **_broken(made["id"], why)}
 
 
-def _why_not_run(job: Any) -> str | None:
-    """Return why another process cannot run the function of a job; None if one can."""
-    return _why_not_awaited(job.func) if _is_found(job) else _why_uncallable(job.func)
-
-
 def _broken(id: str, why: str, instead: str = UNNAMED) -> dict[str, Any]:
     blank = {"id": id, "name": "", "func": "", "trigger": {}}
     return {**blank, "broken": why[:500], "instead": instead}
 
 
-def _is_found(job: Any) -> bool:
-    """Return whether another process finds the function of a job by its reference."""
+def _why_not_run(job: Any) -> str | None:
+    """Return why another process cannot run the function of a job; None if one can."""
     from apscheduler.util import ref_to_obj
 
-    try:
-        return bool(job.func_ref) and ref_to_obj(job.func_ref) == job.func
-    except (LookupError, TypeError):
-        return False
-
-
-def _why_not_awaited(function: Any) -> str | None:
-    """Return why calling a function does not run it; None if it does."""
-    if inspect.iscoroutinefunction(function):
+    if inspect.iscoroutinefunction(job.func):
         return "its function is a coroutine, which only an event loop runs"
-    return None
-
-
-def _why_uncallable(function: Any) -> str | None:
-    """Return why no other process can call a function by its name; None if one can."""
-    owner = getattr(function, "__self__", None)
-    if inspect.ismethod(function) and not inspect.isclass(owner):
-        kind = type(owner).__name__
-        return f"its function is a method of an object of {kind}, which only its own process has"
-    name = getattr(function, "__qualname__", None)
-    if name is None:
-        return f"its function is an object of {type(function).__name__}, which has no name"
-    if "<lambda>" in name:
-        return "its function is a lambda, which has no name"
-    if "<locals>" in name:
-        return f"its function {name} is made inside another one"
-    return None
+    # Of a method, a lambda, a partial, or a function in another one there is no such reference.
+    with contextlib.suppress(LookupError, TypeError):
+        if job.func_ref and ref_to_obj(job.func_ref) == job.func:
+            return None
+    return f"no other process finds its function {shown(job.func)} by a name"
 
 
 def _is_anew(trigger: Any) -> bool:

@@ -1,7 +1,7 @@
 """Write the schedule of a Celery application as JSON, in the application's own environment.
 
 `python -m minutebook export -A shop -o beat.json`, then `minutebook import beat beat.json`. It
-needs nothing but Celery 5.2 or later, and Python 3.9 or later. `beat` is the same command.
+needs nothing but Celery 5.2 or later, and Python 3.9 or later.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from minutebook.beat.instants import Ran, follows_the_wall_clock, of_entry
+from minutebook.beat.instants import Ran, counts_by_the_wall, of_entry
 from minutebook.beat.messages import Unsendable, message_of_entry
 from minutebook.beat.schedules import class_name, described, is_schedule, zone_name
 from minutebook.error_text import text_of
@@ -161,10 +161,9 @@ def _remarks(app: Any, entry: Any) -> Iterator[str]:
     from celery import schedules, signals
 
     schedule = entry.schedule
-    with suppress(Exception):  # of a user's clock
-        is_interval = type(schedule) is schedules.schedule and not schedule.relative
-        if is_interval and follows_the_wall_clock(schedule, app, app.now()):
-            yield BY_THE_WALL.format(zone_name(app.timezone))
+    is_interval = type(schedule) is schedules.schedule and not schedule.relative
+    if is_interval and counts_by_the_wall(app):
+        yield BY_THE_WALL.format(zone_name(app.timezone))
     yield from overrides(type(entry), OF_AN_ENTRY)
     if app.conf.task_always_eager and entry.task in app.tasks:
         yield EAGER

@@ -91,35 +91,16 @@ def copy_of(entry: Any) -> Any:
     return its
 
 
-def follows_the_wall_clock(schedule: Any, app: Any, now: dt.datetime) -> bool:
+def counts_by_the_wall(app: Any) -> bool:
     """Whether an interval is another span where the clocks of the application's zone change.
 
     Celery counted intervals so until 5.7: one of a day keeps its time of the day.
     """
-    from celery.beat import ScheduleEntry
+    from celery import VERSION
 
-    entry = ScheduleEntry("it", "it", schedule=schedule, app=app)
-    every: dt.timedelta = schedule.run_every
-    for change in _changes(app.timezone, rounded_up(now)):
-        last = rounded_up(change - every / 2)
-        expected = [last + number * every for number in range(1, COUNT + 1)]
-        if of_entry(entry, app, Ran(last), last) != [rounded_up(at) for at in expected]:
-            return True
-    return False
-
-
-def _changes(zone: dt.tzinfo, now: dt.datetime) -> Iterator[dt.datetime]:
-    """Yield the clock changes of a zone within a year, to the minute."""
-    day = dt.timedelta(days=1)
-    for first in (now + number * day for number in range(366)):
-        last = first + day
-        if _offset(first, zone) == _offset(last, zone):
-            continue
-        while last - first > dt.timedelta(minutes=1):
-            middle = first + (last - first) / 2
-            is_before = _offset(middle, zone) == _offset(first, zone)
-            first, last = (middle, last) if is_before else (first, middle)  # noqa: PLW2901
-        yield last
+    fortnights = (app.now() + number * dt.timedelta(days=14) for number in range(26))
+    offsets = {_offset(at, app.timezone) for at in fortnights}
+    return tuple(VERSION[:2]) < (5, 7) and len(offsets) > 1
 
 
 @contextmanager

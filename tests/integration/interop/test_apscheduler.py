@@ -329,11 +329,11 @@ def local() -> Any:
 @pytest.mark.parametrize(
     ("function", "why"),
     [
-        (lambda: None, "is a lambda"),
-        (Clock().strike, "a method of an object of Clock"),
-        (Clock(), "an object of Clock, which has no name"),
-        (partial(print, 1), "an object of partial, which has no name"),
-        (local(), "local.<locals>.inner is made inside another one"),
+        (lambda: None, "no other process finds its function <function <lambda>"),
+        (Clock().strike, "no other process finds its function <bound method Clock.strike"),
+        (Clock(), "no other process finds its function <tests."),
+        (partial(print, 1), "no other process finds its function functools.partial("),
+        (local(), "no other process finds its function <function local.<locals>.inner"),
         (waits, "is a coroutine, which only an event loop runs"),
         (Clock.awaited, "is a coroutine, which only an event loop runs"),
         (Clock.awaited_of_class, "is a coroutine, which only an event loop runs"),

@@ -1,4 +1,4 @@
-"""`python -m minutebook beat` in an application's environment."""
+"""`python -m minutebook export` in an application's environment."""
 
 import json
 import subprocess
@@ -47,7 +47,7 @@ def shop(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-P", "-m", "minutebook", "beat", "-A", "shop", *arguments]
+    command = [sys.executable, "-P", "-m", "minutebook", "export", "-A", "shop", *arguments]
     environment = {"PYTHONPATH": str(ROOT), "LC_ALL": "C", "PATH": "/usr/bin:/bin"}
     return subprocess.run(
         command, check=False, cwd=folder, env=environment, capture_output=True, timeout=60
@@ -119,7 +119,6 @@ def test_another_file_than_that_of_beat_is_one_sentence(shop: Path, content: byt
     [
         pytest.param(("export", "--help"), "for another scheduler", id="of_the_server"),
         pytest.param(("export", "-A", "shop", "--help"), "beat_scheduler", id="of_an_application"),
-        pytest.param(("beat", "--help"), "beat_scheduler", id="beat"),
     ],
 )
 def test_export_is_of_an_application_if_it_names_one(

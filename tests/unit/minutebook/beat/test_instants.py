@@ -10,7 +10,7 @@ from celery.beat import ScheduleEntry
 from celery.schedules import crontab, schedule, solar
 
 from minutebook.beat import schedule_of
-from minutebook.beat.instants import Ran, follows_the_wall_clock, of_entry
+from minutebook.beat.instants import Ran, counts_by_the_wall, of_entry
 
 NOW = datetime(2026, 11, 26, 3, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -114,37 +114,21 @@ def test_the_export_has_the_next_instants_of_what_beat_would_send() -> None:
     assert [len(one.get("next_at", ())) for one in written] == [5, 0]
 
 
-class ByTheWall(schedule):
-    """An interval as Celery counted it until 5.7."""
-
-    def remaining_estimate(self, last_run_at: datetime) -> timedelta:
-        """Return the span to the next run by the clock on the wall."""
-        its: Any = self
-        zone = its.app.timezone
-        wall = last_run_at.astimezone(zone).replace(tzinfo=None) + its.run_every
-        left: timedelta = wall - its.now().astimezone(zone).replace(tzinfo=None)
-        return left
-
-
 @pytest.mark.parametrize(
-    ("zone", "every", "is_other"),
+    ("zone", "release", "is_other"),
     [
-        ("Europe/Paris", timedelta(days=1), True),
-        ("Europe/Paris", timedelta(days=7), True),
-        ("Europe/Paris", timedelta(hours=6), True),
-        ("Europe/Paris", timedelta(minutes=15), True),
-        ("America/New_York", timedelta(days=1), True),
-        ("Australia/Lord_Howe", timedelta(days=1), True),
-        ("Europe/Paris", timedelta(days=45), True),
-        ("UTC", timedelta(days=1), False),
-        ("Asia/Tokyo", timedelta(days=1), False),
-        ("Asia/Kolkata", timedelta(minutes=15), False),
+        ("Europe/Paris", (5, 2), True),
+        ("Europe/Paris", (5, 6), True),
+        ("Australia/Lord_Howe", (5, 6), True),
+        ("Africa/Casablanca", (5, 6), True),
+        ("Europe/Paris", (5, 7), False),
+        ("UTC", (5, 6), False),
+        ("Asia/Tokyo", (5, 6), False),
     ],
 )
-def test_an_interval_by_the_wall_clock_is_found_out(
-    zone: str, every: timedelta, is_other: bool
+def test_releases_before_5_7_count_intervals_by_the_wall_clock(
+    monkeypatch: pytest.MonkeyPatch, zone: str, release: tuple[int, int], is_other: bool
 ) -> None:
-    app = app_in(zone)
+    monkeypatch.setattr("celery.VERSION", release)
 
-    assert follows_the_wall_clock(ByTheWall(every, app=app), app, NOW) == is_other
-    assert not follows_the_wall_clock(schedule(every, app=app), app, NOW)
+    assert counts_by_the_wall(app_in(zone)) == is_other

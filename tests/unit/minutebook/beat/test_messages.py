@@ -54,8 +54,8 @@ CASES = [
     pytest.param(
         {**DECLARED, "task_routes": {"tasks.it": {"exchange": "media", "routing_key": "video.hd"}}},
         {},
-        {"queue": "video"},
-        id="one_queue_of_a_topic",
+        {"exchange": "media", "routing_key": "video.hd"},
+        id="exchange_that_is_not_declared",
     ),
     pytest.param(
         {**DECLARED, "task_routes": {"tasks.it": {"queue": "video", "routing_key": "audio.a.b"}}},
