@@ -200,8 +200,17 @@ def _store_or_show(
         source=how.source or how.place,
         is_for_here=of(context).server is None,
     )
-    _print_report(context, report(made, is_stored=how.apply))
-    show(context, imports.stored(door(context), made) if how.apply else made)
+    lines = report(made, is_stored=how.apply)
+    if how.apply:
+        _print_report(context, lines)
+        show(context, imports.stored(door(context), made))
+        return
+    try:
+        show(context, made)
+    finally:
+        # Below the actions, where a terminal shows it.
+        sys.stdout.flush()
+        _print_report(context, lines)
 
 
 def _counted(entries: Iterable[Entry | Refused]) -> Iterator[Entry | Refused]:

@@ -119,7 +119,6 @@ def said_of(app: Any, entry: Any, ran: Ran) -> dict[str, Any]:
             "it has no task" if entry.task is None else f"its task {shown(entry.task)} is no name"
         )
         raise Broken(wrong)
-    entry.args, entry.kwargs = list(entry.args or ()), dict(entry.kwargs or {})
     made = message_of_entry(app, entry)
     schedule = described(entry.schedule)
     is_enabled = bool(getattr(entry, "enabled", True))

@@ -72,7 +72,9 @@ def _offset(at: dt.datetime, zone: dt.tzinfo) -> dt.timedelta | None:
 
 def of_entry(entry: Any, app: Any, ran: Ran, now: dt.datetime) -> list[dt.datetime]:
     """Return the next instants of an entry of beat: its own `is_due` is asked."""
-    its = copy_of(entry)
+    # Its own way to be copied is to be made anew, without its application.
+    its = object.__new__(type(entry))
+    vars(its).update(vars(entry))
     with set_clock(its.schedule, app) as (set_to, zone):
 
         def is_due(last: dt.datetime, at: dt.datetime) -> tuple[bool, float | None]:
@@ -82,13 +84,6 @@ def of_entry(entry: Any, app: Any, ran: Ran, now: dt.datetime) -> list[dt.dateti
             return due, wait_s
 
         return next_instants(is_due, zone, ran, now)
-
-
-def copy_of(entry: Any) -> Any:
-    """Return a copy of an entry; its own way is to make it anew, without its application."""
-    its = object.__new__(type(entry))
-    vars(its).update(vars(entry))
-    return its
 
 
 def counts_by_the_wall(app: Any) -> bool:

@@ -10,9 +10,9 @@ import datetime as dt
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
-from minutebook.beat.instants import copy_of
 from minutebook.error_text import text_of
 
 # What kombu is told beside the message, and what differs from one message to the next.
@@ -46,18 +46,19 @@ def message_of_entry(app: Any, entry: Any) -> dict[str, Any]:
     """Return the task, args, kwargs and options of the message that beat makes for an entry."""
     from celery.beat import BeatLazyFunc, Scheduler
 
-    its = copy_of(entry)
-    its.options = dict(entry.options or {})
-    if its.options.get("headers"):
-        its.options["headers"] = dict(its.options["headers"])
-    lazy = [one for one in (*entry.args, *entry.kwargs.values()) if isinstance(one, BeatLazyFunc)]
+    args, kwargs, options = list(entry.args or ()), dict(entry.kwargs or {}), entry.options or {}
+    lazy = [one for one in (*args, *kwargs.values()) if isinstance(one, BeatLazyFunc)]
     if lazy:
         called = getattr(lazy[0], "_func", lazy[0])
         why = LAZY.format(getattr(called, "__qualname__", type(called).__name__))
         raise Unsendable(why, "let the task find that value itself when it runs")
-    scheduler = Scheduler(app, lazy=True)
-    send = partial(scheduler.apply_async, its, advance=False)
-    return message_of(app, entry.task, entry.options or {}, send)
+    # Beat adds its header to what it is given.
+    copied = {**options, "headers": dict(options["headers"])} if options.get("headers") else options
+    its: Any = SimpleNamespace(
+        name=entry.name, task=entry.task, args=args, kwargs=kwargs, options=dict(copied)
+    )
+    send = partial(Scheduler(app, lazy=True).apply_async, its, advance=False)
+    return message_of(app, entry.task, options, send)
 
 
 def message_of(

@@ -43,7 +43,7 @@ def run(*_args: Any, **_kwargs: Any) -> None: ...
 def tasks(app: Celery, **options: Any) -> None:
     """Register the tasks of a shop."""
     for name in ("run", "close", "report"):
-        made: Any = app.task(name=f"shop.{name}", **options)
+        made: Any = app.task(name=f"shop.{name}", shared=False, **options)
         made(run)
 
 
@@ -270,7 +270,7 @@ register("shopjson", json.dumps, json.loads, "application/x-shop", "utf-8")
 def serializers(app: Celery) -> dict[str, Any]:
     """Return entries whose messages are not JSON."""
     app.conf.accept_content = ["json", "pickle", "yaml", "shopjson"]
-    app.task(name="shop.pickled", serializer="pickle")(run)
+    app.task(name="shop.pickled", serializer="pickle", shared=False)(run)
     options = {
         "pickle": {"serializer": "pickle"},
         "yaml": {"serializer": "yaml"},
@@ -371,6 +371,7 @@ def other_options(app: Celery) -> dict[str, Any]:
     tasks(app)
     app.task(
         name="shop.limited",
+        shared=False,
         time_limit=9,
         soft_time_limit=5,
         expires=30,
