@@ -113,6 +113,11 @@ def what_was_missed_is_told(world: "World", history: History) -> Iterator[str]:
             yield f"action {uid} missed something, and nobody was told"
 
 
+def a_task_is_sent_once_in_an_attempt(world: "World", _history: History) -> Iterator[str]:
+    if not any(one.kind == "restore" for one in world.plan.faults):
+        yield from (f"{key} was sent to the application again" for key in world.post.repeated)
+
+
 def what_was_overtaken_has_a_newer_one(world: "World", history: History) -> Iterator[str]:
     if any(one.kind in MOVES_TIME for one in world.plan.faults):
         return
@@ -201,6 +206,7 @@ RIGHT_AFTER_A_PAUSE = (
     "tolerance",
     "paused",
     "the action was deleted",
+    "no other attempt",
     "send uncertain",
 )
 Law = Callable[["World", History], Iterator[str]]
@@ -209,6 +215,7 @@ LAWS: tuple[Law, ...] = (
     nothing_lies_ahead,
     notices_are_sent_once,
     what_was_missed_is_told,
+    a_task_is_sent_once_in_an_attempt,
     what_was_overtaken_has_a_newer_one,
     the_verdict_is_calm,
     explain_agrees,

@@ -237,6 +237,8 @@ class Post:
         self.letters: list[Letter] = []
         # The operations and attempts of the messages that it accepted, also those that it lost.
         self.accepted: set[tuple[str, int]] = set()
+        # Those of tasks of the application that it got once more.
+        self.repeated: set[tuple[str, int]] = set()
 
     def publish(
         self, messages: Sequence[Message]
@@ -253,7 +255,10 @@ class Post:
 
     def take(self, queue: str, message: Any) -> None:
         """Put a message into a queue, unless it is lost."""
-        self.accepted.add((str(message.id), message.attempt))
+        key = (str(message.id), message.attempt)
+        if queue == APPLICATION and key in self.accepted:
+            self.repeated.add(key)
+        self.accepted.add(key)
         if self.faults.strikes("message lost"):
             return
         late_s = self.loom.random.uniform(0.0, 60.0) if self.faults.strikes("message late") else 0

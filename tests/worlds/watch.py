@@ -40,6 +40,13 @@ RESUMED = (
 )
 DELETED = "INSERT INTO world_moves (what, action_uid) VALUES ('deleted', NEW.uid);"
 SET_RIGHT = "INSERT INTO world_moves (what) VALUES ('set right');"
+# Newer runs of an action that began before an older one's retry.
+OVERTAKEN = (
+    "SELECT new.id FROM operations AS one JOIN operations AS new"
+    " ON new.action_uid = one.action_uid AND new.occurrence_at > one.occurrence_at"
+    " WHERE one.cause = 'schedule' AND new.cause = 'schedule'"
+    " AND one.overlap_key IS NOT NULL AND new.first_started_at IS NOT NULL"
+)
 WAITS_FOR_NOTHING = (
     "state IN ('pending', 'queued') AND failures = 0"
     " AND send_started_at IS NULL AND waiting_for IS NULL"
@@ -199,6 +206,9 @@ class Watch:
             yield from self._claims(move)
         elif move.was("state") == "running" != row["state"]:
             yield from self._leaves(move)
+        if move.was("state") == "queued" and row["state"] == "pending":
+            # It is put back, and sent anew later.
+            self.world.post.accepted.discard(move.key)
         yield from self._is_sent(move)
         if row["state"] == "running" and row["heartbeat_at"] != move.was("heartbeat_at"):
             self._heard_at[row["id"]] = self.world.loom.now
@@ -209,6 +219,11 @@ class Watch:
         self.claimed.add(move.key)
         if move.row["is_held"]:
             yield f"nothing starts in a pause: {move.key} started"
+        if int(move.row["failures"]) and self._database.rows(
+            f"{OVERTAKEN} AND new.occurrence_at <= '{self.world.now():%Y-%m-%d %H:%M:%S}'"
+            f" AND one.id = '{move.row['id']}'"
+        ):
+            yield f"no retry starts after a newer run: {move.key} started"
 
     def _leaves(self, move: Move) -> Iterator[str]:
         is_lost = move.row["reason"] == "lost"

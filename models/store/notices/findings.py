@@ -64,9 +64,8 @@ def begin(
     since = database_now() if since is None else since
     values = {**asdict(one), "began_at": since, "ended_at": None, "told_at": None}
     new = insert_into(connection.dialect.name, findings).values(id=one.id, **values)
-    is_over = findings.c.ended_at.is_not(None)
-    if or_ahead:
-        is_over |= findings.c.began_at > database_now()
+    is_ahead = findings.c.began_at > database_now() if or_ahead else sa.false()
+    is_over = findings.c.ended_at.is_not(None) | is_ahead
     begun = new.on_conflict_do_update(index_elements=["id"], set_=values, where=is_over)
     found: Sequence[sa.Row[Any]] = connection.execute(begun.returning(findings)).all()
     return found

@@ -165,12 +165,23 @@ class OperationFacts:
         return has_order and self.overlap_key is not None
 
     @property
+    def is_retry_in_turn(self) -> bool:
+        """Whether it is a retry that a newer occurrence overtakes.
+
+        Under the overlap policy `allow`, and for events, operations have nothing to do with each
+        other.
+        """
+        is_retry = self.failures > 0 and self.cause == Cause.SCHEDULE
+        return is_retry and self.overlap_key is not None
+
+    @property
     def is_free(self) -> bool:
         """Whether it may start, and no rule of `check_start` has to look at anything else."""
         has_rule = (
             self.subject is not None
             or self.may_come_too_soon
             or self.is_in_order
+            or self.is_retry_in_turn
             or self.expires is not None
             or self.pings_at_start
         )
@@ -253,12 +264,8 @@ def _ruled_out(connection: sa.Connection, recorded: OperationFacts) -> str | Non
 
 
 def _is_overtaken_retry(connection: sa.Connection, recorded: OperationFacts) -> bool:
-    """Return whether this is a retry, and a newer occurrence of its action has started.
-
-    Under the overlap policy `allow`, and for events, operations have nothing to do with each other.
-    """
-    is_retry = recorded.failures and recorded.cause == Cause.SCHEDULE
-    if not is_retry or recorded.overlap_key is None:
+    """Return whether this is a retry, and a newer occurrence of its action has started."""
+    if not recorded.is_retry_in_turn:
         return False
     newer = (
         sa.select(sa.literal(1))

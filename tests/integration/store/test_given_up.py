@@ -17,7 +17,7 @@ from models.store.operations import external_send, put_back, refusals
 from models.store.operations.end import Outcome
 from models.store.operations.reserve import Message
 from models.store.operations.start_checks import NotStarted
-from models.store.operations.take import Claim
+from models.store.operations.take import Claim, recorded_of
 from models.tables import action_state, notices
 from runtime.sections import AlertSettings
 from scheduler.changes import Change
@@ -123,6 +123,19 @@ def test_a_retry_after_a_newer_one_that_ended_has_failed_too(engine: sa.Engine) 
 
     assert end_of(engine, id)[0] == "failed"
     assert owed(engine) == 1
+
+
+def test_such_a_retry_takes_no_short_way(engine: sa.Engine) -> None:
+    """Jobs and tasks of the application start what nothing keeps back by one statement."""
+    action = made(engine)
+    first = make_operation(engine, action, NOON, "Scheduled action")
+    id = failed_once(engine, action, 1)
+    ended_well(engine, started(engine, action, 2))
+
+    with engine.begin() as connection:
+        free = [recorded_of(connection, one, row_of(engine, one)["attempt"]) for one in (first, id)]
+
+    assert [one and one.is_free for one in free] == [True, False]
 
 
 def test_a_retry_that_an_older_one_overlaps_has_failed_for_that(engine: sa.Engine) -> None:
