@@ -16,7 +16,7 @@ import os
 import pickle
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
@@ -37,6 +37,8 @@ GUARD = (
 )
 UNNAMED = "write a function of a module, and schedule that"
 CORRECT = "correct it in the application, and write it again"
+# In place of the next run of a job that is in no store yet; None is that of a paused one.
+NOT_ADDED = ...
 MINUTE = dt.timedelta(minutes=1)
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 POSITIONS = ("1st", "2nd", "3rd", "4th", "5th", "last")
@@ -170,11 +172,11 @@ def _job(scheduler: Any, job: Any, now: dt.datetime) -> dict[str, Any]:
         lost = f"its store cannot restore it: {job.why}"
         return _broken(job.id, lost, "add it anew, with its function")
     try:
-        state = _state(scheduler, job)
-        is_anew = state["next_run_time"] is ... and _is_anew(job.trigger)
-        made = _described(state)
+        is_anew = not hasattr(job, "next_run_time") and _is_anew(job.trigger)
+        made = _described(scheduler, job)
         made.update(task_of(job.func, job.args, job.kwargs, made["unsaid"]))
-        made.update({"begins_anew": True} if is_anew else _next_of(state, now))
+        grace_s = made.get("misfire_grace_time")
+        made.update({"begins_anew": True} if is_anew else _next_of(job, grace_s, now))
     except Exception as error:
         instead = getattr(error, "instead", CORRECT)
         return _broken(str(job.id), f"it cannot be read: {text_of(error)}", instead)
@@ -209,56 +211,36 @@ def _is_anew(trigger: Any) -> bool:
     return bool(abs(made_now.start_date - trigger.start_date) < MINUTE)
 
 
-def _state(scheduler: Any, job: Any) -> dict[str, Any]:
-    """Return the state of a job; one of a scheduler that has not started lacks its defaults."""
+def _described(scheduler: Any, job: Any) -> dict[str, Any]:
+    """Return a job as JSON holds it; one of a scheduler that has not started lacks its defaults."""
     defaults = getattr(scheduler, "_job_defaults", {})
     names = ("misfire_grace_time", "coalesce", "max_instances")
-    # A job that has not been added yet has no `next_run_time`, unless it begins paused.
-    return {
-        **{name: getattr(job, name, defaults.get(name)) for name in names},
-        "id": job.id,
-        "name": job.name,
-        "func": job.func_ref or repr(job.func),
-        "args": job.args,
-        "kwargs": job.kwargs,
-        "trigger": job.trigger,
-        "next_run_time": getattr(job, "next_run_time", ...),
-    }
-
-
-def _described(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the state of a job as JSON holds it."""
+    own = {name: getattr(job, name, defaults.get(name)) for name in names}
+    next_run_time = getattr(job, "next_run_time", NOT_ADDED)
     unsaid: list[str] = []
-    grace = state["misfire_grace_time"]
     return {
-        "id": str(state["id"]),
-        "name": str(state["name"]),
-        "func": str(state["func"]),
-        "args": said("args", list(state["args"]), unsaid),
-        "kwargs": said("kwargs", dict(state["kwargs"]), unsaid),
-        "trigger": _trigger(state["trigger"]),
-        **({} if grace is None else {"misfire_grace_time": grace}),
-        "coalesce": bool(state["coalesce"]),
-        "max_instances": state["max_instances"],
-        "paused": state["next_run_time"] is None,
-        **_next(state["next_run_time"]),
+        "id": str(job.id),
+        "name": str(job.name),
+        "func": str(job.func_ref or repr(job.func)),
+        "args": said("args", list(job.args), unsaid),
+        "kwargs": said("kwargs", dict(job.kwargs), unsaid),
+        "trigger": _trigger(job.trigger),
+        **{name: one for name, one in own.items() if one is not None},
+        "paused": next_run_time is None,
+        **(
+            {} if next_run_time in (None, NOT_ADDED) else {"next_run_time": _instant(next_run_time)}
+        ),
         "unsaid": unsaid,
-        "altered": [*altered("args", list(state["args"])), *altered("kwargs", state["kwargs"])],
+        "altered": [*altered("args", list(job.args)), *altered("kwargs", job.kwargs)],
     }
 
 
-def _next(at: Any) -> dict[str, Any]:
-    """Return when a job runs next, unless it is paused or in no job store yet."""
-    return {"next_run_time": _instant(at)} if isinstance(at, dt.datetime) else {}
-
-
-def _next_of(state: Mapping[str, Any], now: dt.datetime) -> dict[str, Any]:
+def _next_of(job: Any, grace_s: int | None, now: dt.datetime) -> dict[str, Any]:
     """Return when a job runs next, by its own trigger; nothing if it is paused, or not known."""
-    if state["next_run_time"] is None or not is_asked(state["trigger"]):
+    at = getattr(job, "next_run_time", NOT_ADDED)
+    if at is None or not is_asked(job.trigger):
         return {}
-    at = state["next_run_time"]
-    grace_s = state["misfire_grace_time"]
-    found = next_fires(state["trigger"], None if at is ... else at, now, grace_s)
+    found = next_fires(job.trigger, None if at is NOT_ADDED else at, now, grace_s)
     return {"next_at": [at.isoformat() for at in found]}
 
 

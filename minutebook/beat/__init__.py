@@ -13,18 +13,24 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from minutebook.beat.entries import NOT_STORED, add_remarks, broken, entry_of, stored_beside
+from minutebook.beat.entries import (
+    NOT_STORED,
+    OF_A_SCHEDULER,
+    add_remarks,
+    broken,
+    entry_of,
+    overrides,
+    stored_beside,
+)
 from minutebook.beat.instants import Ran
 from minutebook.beat.messages import is_of_kombu
 from minutebook.beat.schedules import class_name, zone_name
 from minutebook.beat.stores import (
     DJANGO,
-    Stored,
     has_own,
     is_of,
     keeps_entries,
     last_runs,
-    remarks_on,
     scheduler_of,
     stored_entries,
 )
@@ -92,19 +98,20 @@ def _entries(app: Any, scheduler: Any, ran: Mapping[str, dt.datetime]) -> list[d
     """Return the entries that a scheduler stores, and those of `beat_schedule` beside them."""
     from celery.beat import ScheduleEntry
 
-    stored = {one.said["name"]: one for one in _stored(app, scheduler)}
-    entries = [one.said for one in stored.values()]
+    entries = _stored(app, scheduler)
+    stored = {one["name"]: one for one in entries}
     # A row of django-celery-beat is made from what is stored alone.
     kind = ScheduleEntry if is_of(scheduler, DJANGO) else scheduler.Entry
     for name, given in {} if has_own(scheduler) else _all_entries(app).items():
-        if name in stored:
-            add_remarks(stored[name].said, stored_beside(app, name, given, stored[name].entry))
+        if (its := stored.get(name)) is not None:
+            add_remarks(its, stored_beside(app, name, given, its.get("entry")))
             continue
         entry = entry_of(app, kind, name, given, Ran(ran.get(name)))
         add_remarks(entry, [NOT_STORED] if keeps_entries(scheduler) and name != CLEANUP else [])
         entries.append(entry)
     for entry in entries:
-        add_remarks(entry, remarks_on(scheduler))
+        entry.pop("entry", None)
+        add_remarks(entry, [*overrides(scheduler, OF_A_SCHEDULER)])
     return entries
 
 
@@ -115,7 +122,7 @@ def _accepts_json(app: Any) -> bool:
     return "application/json" in (prepare_accept_content(app.conf.accept_content) or ())
 
 
-def _stored(app: Any, scheduler: Any) -> list[Stored]:
+def _stored(app: Any, scheduler: Any) -> list[dict[str, Any]]:
     try:
         return list(stored_entries(app, scheduler))
     except Exception as error:  # of a database's driver, such as a server that is down

@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from copy import copy
 from functools import partial
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 from minutebook.beat.entries import (
-    OF_A_SCHEDULER,
     Broken,
     add_remarks,
     aware,
@@ -38,13 +37,6 @@ GONE = "RedBeat's schedule names it, and its definition is gone from Redis: RedB
 HASHES = ("hash", b"hash")
 EXPIRES = "its messages expire at its end; one of the action that waits then is run"
 DISABLES = "django-celery-beat disables it: its schedule is gone, or its arguments are not JSON"
-
-
-class Stored(NamedTuple):
-    """An entry as JSON holds it, and the entry itself if its scheduler's class could make it."""
-
-    said: dict[str, Any]
-    entry: Any = None
 
 
 def scheduler_of(app: Any, named: str | None) -> type:
@@ -71,8 +63,11 @@ def has_own(scheduler: Any) -> bool:
     return not keeps_entries(scheduler) and any(overrides(scheduler, (*READS, *BUILDS)))
 
 
-def stored_entries(app: Any, scheduler: Any) -> Iterator[Stored]:
-    """Yield the entries that a scheduler keeps itself, beside those of `beat_schedule`."""
+def stored_entries(app: Any, scheduler: Any) -> Iterator[dict[str, Any]]:
+    """Yield the entries that a scheduler keeps itself, beside those of `beat_schedule`.
+
+    Each has what its class made under the key `entry`.
+    """
     if is_of(scheduler, DJANGO):
         yield from _of_django(app, scheduler)
     elif is_of(scheduler, REDBEAT):
@@ -81,35 +76,23 @@ def stored_entries(app: Any, scheduler: Any) -> Iterator[Stored]:
         yield from _of_its_own(app, scheduler)
 
 
-def remarks_on(scheduler: Any) -> list[str]:
-    """Return what a scheduler of the application decides otherwise than Celery's."""
-    return [*overrides(scheduler, OF_A_SCHEDULER)]
-
-
-def _of_its_own(app: Any, scheduler: Any) -> Iterator[Stored]:
+def _of_its_own(app: Any, scheduler: Any) -> Iterator[dict[str, Any]]:
     """Yield the entries of a scheduler that is made as beat makes it, and does not tick."""
     with TemporaryDirectory() as folder:
         made = scheduler(app=app, lazy=True, schedule_filename=os.path.join(folder, "schedule"))
         if any(overrides(scheduler, BUILDS)) and not any(overrides(scheduler, READS)):
             made.setup_schedule()
-        entries = dict(made.schedule)
-        for name, entry in entries.items():
-            yield Stored(guarded(name, partial(said_of, app, entry, Ran())), entry)
+        for name, entry in dict(made.schedule).items():
+            yield guarded(name, partial(said_of, app, entry, Ran()))
 
 
-def _of_django(app: Any, scheduler: Any) -> Iterator[Stored]:
+def _of_django(app: Any, scheduler: Any) -> Iterator[dict[str, Any]]:
     kind = _reading(scheduler.Entry)
     for row in scheduler.Model._default_manager.order_by("pk"):
-        its, made = copy(row), Made()
+        its = copy(row)
         # An entry counts a one-off's runs, and saves it.
         its.save = _refuse_to_save
-        yield Stored(guarded(row.name, partial(_row, app, kind, its, made)), made.entry)
-
-
-class Made:
-    """Keeps the entry that was made of a row."""
-
-    entry: Any = None
+        yield guarded(row.name, partial(_row, app, kind, its))
 
 
 def _reading(kind: Any) -> Any:
@@ -131,9 +114,9 @@ def _refuse_to_save(*_args: Any, **_kwargs: Any) -> None:
     raise LookupError("it has run, and is disabled at its next look")
 
 
-def _row(app: Any, kind: Any, row: Any, made: Made) -> dict[str, Any]:
+def _row(app: Any, kind: Any, row: Any) -> dict[str, Any]:
     """Return a periodic task, by the entry that django-celery-beat makes of it."""
-    made.entry = entry = kind(row, app=app)
+    entry = kind(row, app=app)
     entry.enabled = bool(row.enabled)
     is_once = bool(row.one_off) or row.clocked_id is not None
     # Its look at the clock counts the run anew.
@@ -147,6 +130,7 @@ def _row(app: Any, kind: Any, row: Any, made: Made) -> dict[str, Any]:
     bounds = {"starts_at": row.start_time, "ends_at": row.expires}
     return {
         **found,
+        "entry": entry,
         **({"next_at": found["next_at"][:1]} if is_once and "next_at" in found else {}),
         "description": row.description or "",
         "once": is_once,
@@ -162,7 +146,7 @@ def _aware(at: dt.datetime) -> dt.datetime:
     return make_aware(at) if is_naive(at) else at
 
 
-def _of_redbeat(app: Any, kind: Any) -> Iterator[Stored]:
+def _of_redbeat(app: Any, kind: Any) -> Iterator[dict[str, Any]]:
     from redbeat.schedulers import ensure_conf, get_redis
 
     conf, client = ensure_conf(app), get_redis(app)
@@ -172,29 +156,28 @@ def _of_redbeat(app: Any, kind: Any) -> Iterator[Stored]:
         _text(key): score for key, score in client.zrange(conf.schedule_key, 0, -1, withscores=True)
     }
     for key in sorted({*map(_text, client.scan_iter(pattern)), *planned}):
-        name, made = key[len(prefix) :], Made()
+        name = key[len(prefix) :]
         # Keys with a second colon are RedBeat's own: its schedule, its statics, its lock.
         if key.startswith(f"{prefix}:") or (key not in planned and client.type(key) not in HASHES):
             continue
         if client.hexists(key, "definition"):
-            score = planned.get(key)
-            yield Stored(guarded(name, partial(_of_key, app, kind, key, score, made)), made.entry)
+            yield guarded(name, partial(_of_key, app, kind, key, planned.get(key)))
         # Beat stores what stands in `beat_schedule` anew.
         elif name not in (app.conf.beat_schedule or {}):
-            yield Stored(broken(name, GONE, "write an action for it, if it still has to run"))
+            yield broken(name, GONE, "write an action for it, if it still has to run")
 
 
 def _text(key: Any) -> str:
     return key.decode() if isinstance(key, bytes) else str(key)
 
 
-def _of_key(app: Any, kind: Any, key: str, score: float | None, made: Made) -> dict[str, Any]:
-    made.entry = entry = kind.from_key(key, app=app)
+def _of_key(app: Any, kind: Any, key: str, score: float | None) -> dict[str, Any]:
+    entry = kind.from_key(key, app=app)
     # RedBeat runs no key with a score below 0.
     if score is None or score < 0:
-        return {**said_of(app, entry, Ran()), "next_at": []}
+        return {**said_of(app, entry, Ran()), "entry": entry, "next_at": []}
     due_at = dt.datetime.fromtimestamp(score, dt.timezone.utc)
-    return said_of(app, entry, Ran(entry.last_run_at, due_at))
+    return {**said_of(app, entry, Ran(entry.last_run_at, due_at)), "entry": entry}
 
 
 def last_runs(path: str) -> dict[str, dt.datetime]:
