@@ -13,6 +13,7 @@ DEFAULT_QUEUE = "celery"
 CARRIED = ("priority", "headers", "expires", "ignore_result")
 # Together they route a message, whatever its queue; either alone has no effect.
 ROUTE = ("exchange", "routing_key")
+LONGEST_SHOWN = 40
 
 
 def work_of(
@@ -59,4 +60,6 @@ def _left_out(options: Mapping[str, Any]) -> Iterator[str]:
         if name == "serializer":
             yield f"its message is written by {value!r}, that of the action is JSON"
         elif name not in carried:
-            yield f"the option {name} {value!r} is left out"
+            shown = repr(value)
+            shown = shown if len(shown) <= LONGEST_SHOWN else f"{shown[:LONGEST_SHOWN]}…"
+            yield f"the option {name} {shown} is left out"

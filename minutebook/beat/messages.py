@@ -30,6 +30,8 @@ PLAIN = {
     "immediate": (False,),
 }
 LIMITS = ("time_limit", "soft_time_limit")
+# The options by which a message gets these parts.
+LINKS = {"callbacks": "link", "errbacks": "link_error"}
 AN_INSTANT = "its messages expire at {}, an instant, and those of an action after a span"
 LAZY = "beat calls {} each time that it sends, and the arguments of an action do not change"
 
@@ -84,7 +86,7 @@ def message_of(
         **_expires(found, given, known),
         **_ignore_result(found["headers"], given, known),
         **_left_out(found, given, plain, known),
-        **{name: one for name, one in embedded.items() if one},
+        **{LINKS.get(name, name): one for name, one in embedded.items() if one},
         **{name: given[name] for name in ("task_id", "reply_to") if given.get(name)},
         **_arrives(app, found),
     }
