@@ -1,7 +1,6 @@
 """publish: move production to staging, data and documents in one transaction."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any, cast
 
 import sqlalchemy as sa
@@ -23,34 +22,12 @@ from models.values import counted
 from tasks.step_context import WorkContext
 
 MOST_NAMED = 10
+# What a publish does to a document.
+MOVES = ("published", "removed")
 
 
-@dataclass
-class _Kind:
-    """Names of design or permission documents, by outcome."""
-
-    published: list[str] = field(default_factory=list)
-    removed: list[str] = field(default_factory=list)
-    unchanged: list[str] = field(default_factory=list)
-
-
-@dataclass
-class _Report:
-    published: list[str] = field(default_factory=list)
-    unchanged: list[str] = field(default_factory=list)
-    never_refreshed: list[str] = field(default_factory=list)
-    rows: dict[str, int] = field(default_factory=dict)
-    documents: dict[str, _Kind] = field(default_factory=dict)
-
-    @property
-    def news(self) -> News:
-        """The changes that this operation published."""
-        changed = {kind: one.published + one.removed for kind, one in self.documents.items()}
-        return News(
-            {name: self.rows[name] for name in self.published},
-            changed.get("design", ()),
-            changed.get("permissions", ()),
-        )
+# The step's details: names by outcome, of domains, and within it of each kind of documents.
+Report = dict[str, Any]
 
 
 def run(context: WorkContext) -> StepResult:
@@ -66,20 +43,20 @@ def run(context: WorkContext) -> StepResult:
         tenants.lock(connection, context.small_app.id)
         report = _publish(context, connection, parameters)
     context.progress(blocking=False)
-    mail = mail_news(context, parameters.notify, report.news)
-    message, details = _sentence(report), _details(report)
+    mail = mail_news(context, parameters.notify, _news(report))
+    message = _sentence(report)
     if mail is None:
-        return StepResult(message, details=details)
-    details["mail"] = mail.details
+        return StepResult(message, details=report)
+    report["mail"] = mail.details
     message += f"; mail about it: {mail.message}"
     if mail.outcome is StepOutcome.PARTIAL:
         message += "; `minutebook run retry` sends it to those who did not get it"
-    return StepResult(message, mail.outcome, details)
+    return StepResult(message, mail.outcome, report)
 
 
 def _publish(
     context: WorkContext, connection: sa.Connection, parameters: PublishParameters
-) -> _Report:
+) -> Report:
     app, operation_id = context.small_app.id, context.operation_id
     known = names_in(connection, app)
     names = {
@@ -87,24 +64,31 @@ def _publish(
         for kind in KINDS
         if (wanted := getattr(parameters, kind))
     }
-    report = _Report()
+    report: Report = {"published": [], "unchanged": [], "never_refreshed": [], "rows": {}}
     if parameters.data:
         _publish_data(context, connection, parameters.data, report, is_all=not any(names.values()))
     for kind, chosen in names.items():
         app_documents.publish(connection, app, kind, chosen, operation_id)
-        report.documents[kind] = _Kind(unchanged=chosen)
+        report[kind] = {"published": [], "removed": [], "unchanged": chosen}
     for moved in app_documents.published_by(connection, app, operation_id):
-        one = report.documents.setdefault(moved.kind, _Kind())
-        (one.removed if moved.is_removed else one.published).append(moved.name)
-        one.unchanged = [name for name in one.unchanged if name != moved.name]
+        one = report.setdefault(moved.kind, {"published": [], "removed": [], "unchanged": []})
+        one["removed" if moved.is_removed else "published"].append(moved.name)
+        one["unchanged"] = [name for name in one["unchanged"] if name != moved.name]
     return report
+
+
+def _news(report: Report) -> News:
+    """Return the changes that this operation published."""
+    rows = {name: report["rows"][name] for name in report["published"]}
+    documents = (report.get(kind, {}) for kind in KINDS)
+    return News(rows, *(one.get("published", []) + one.get("removed", []) for one in documents))
 
 
 def _publish_data(
     context: WorkContext,
     connection: sa.Connection,
     wanted: bool | tuple[str, ...],
-    report: _Report,
+    report: Report,
     *,
     is_all: bool,
 ) -> None:
@@ -115,18 +99,18 @@ def _publish_data(
     app, operation_id = context.small_app.id, context.operation_id
     domains = {one.name: one for one in snapshots.domains_of(connection, app)}
     names = _chosen("domain", wanted, list(domains))
-    report.never_refreshed = [name for name in names if domains[name].staging is None]
+    fresh = [name for name in names if domains[name].staging is None]
+    report["never_refreshed"] = fresh
     staged = [name for name in names if domains[name].staging is not None]
-    if names and ((is_all and not staged) or (wanted is not True and report.never_refreshed)):
-        empty = ", ".join(report.never_refreshed)
-        raise StepFailed(f"nothing is staged for {empty}; refresh first")
+    if names and ((is_all and not staged) or (wanted is not True and fresh)):
+        raise StepFailed(f"nothing is staged for {', '.join(fresh)}; refresh first")
     _check_files(context, [domains[name] for name in staged])
     snapshots.publish(connection, app, staged, operation_id)
     for domain in snapshots.domains_of(connection, app):
         if domain.name in staged and domain.production is not None:
             is_ours = domain.published_by == operation_id
-            (report.published if is_ours else report.unchanged).append(domain.name)
-            report.rows[domain.name] = domain.production.row_count
+            report["published" if is_ours else "unchanged"].append(domain.name)
+            report["rows"][domain.name] = domain.production.row_count
 
 
 def _chosen(what: str, wanted: bool | tuple[str, ...], known: Sequence[str]) -> list[str]:
@@ -148,34 +132,23 @@ def _check_files(context: WorkContext, domains: Sequence[Domain]) -> None:
             raise StepFailed(f"the staged snapshot of {domain.name} is damaged; refresh it again")
 
 
-def _sentence(report: _Report) -> str:
-    parts = []
-    if report.published:
-        shown = [f"{name} ({counted(report.rows[name], 'row')})" for name in report.published]
+def _sentence(report: Report) -> str:
+    parts, documents = [], [(kind, report[kind]) for kind in KINDS if kind in report]
+    if report["published"]:
+        shown = [f"{name} ({counted(report['rows'][name], 'row')})" for name in report["published"]]
         parts.append(f"published {_named(shown)}")
-    for kind, one in report.documents.items():
-        parts += [f"published {kind} {_named(one.published)}"] if one.published else []
-        parts += [f"removed {kind} {_named(one.removed)}"] if one.removed else []
-    if report.unchanged:
-        parts.append(f"{_named(report.unchanged)} already published")
-    for kind, one in report.documents.items():
-        parts += [f"{kind} {_named(one.unchanged)} already published"] if one.unchanged else []
-    if report.never_refreshed:
-        parts.append(f"{_named(report.never_refreshed)} never refreshed")
+    for kind, one in documents:
+        parts += [f"{what} {kind} {_named(one[what])}" for what in MOVES if one[what]]
+    if report["unchanged"]:
+        parts.append(f"{_named(report['unchanged'])} already published")
+    for kind, one in documents:
+        if one["unchanged"]:
+            parts.append(f"{kind} {_named(one['unchanged'])} already published")
+    if report["never_refreshed"]:
+        parts.append(f"{_named(report['never_refreshed'])} never refreshed")
     return "; ".join(parts) or "the small app has nothing to publish"
 
 
 def _named(names: Sequence[str]) -> str:
     more = len(names) - MOST_NAMED
     return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _details(report: _Report) -> dict[str, Any]:
-    documents: Mapping[str, Any] = {kind: vars(one) for kind, one in report.documents.items()}
-    return {
-        "published": report.published,
-        "unchanged": report.unchanged,
-        "never_refreshed": report.never_refreshed,
-        "rows": report.rows,
-        **documents,
-    }

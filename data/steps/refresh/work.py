@@ -20,7 +20,7 @@ from data.fetch.sources import Fetched
 from data.settings import settings_in
 from data.snapshots import Place, Written
 from data.steps.refresh import RefreshParameters
-from data.steps.refresh.parallel import Parallel
+from data.steps.refresh.parallel import run_all
 from data.steps.refresh.report import Report
 from data.steps.refresh.room import Room
 from data.store import snapshots as stored
@@ -271,8 +271,8 @@ class _Refresh:
         if self.context.should_stop():
             raise Stopped
         self._progress(phase, ", ".join(known) or None)
-        parallel: Parallel[T] = Parallel(self.context.should_stop, partial(self._note, phase))
-        parallel.run({name: partial(_guarded, act, known[name]) for name in known}, done)
+        acts = {name: partial(_guarded, act, known[name]) for name in known}
+        run_all(acts, self.context.should_stop, partial(self._note, phase), done)
         if self.report.stopped:
             raise Stopped
 

@@ -348,7 +348,7 @@ def test_operations_that_could_be_decided_again_are_not_pruned_and_it_says_what_
 
     assert failure.value.permanent
     assert str(failure.value) == (
-        "operations are not pruned: look_back P100D of 'yearly' is longer than operations are kept;"
+        "runs are not pruned: look_back P100D of 'yearly' is longer than runs are kept;"
         ' write "P90D" or less, or set SCHED_RETENTION_OPERATIONS_DAYS to 100 or more'
     )
     assert old in ids(work, operations.c.id)
