@@ -85,7 +85,7 @@ def drawn(seed: int) -> Plan:
     random = Random(f"world {seed}")
     longest = {kind: most for kind, _, most in FAULTS}
 
-    seconds = random.choice((10.0, 20.0, 40.0, 60.0))
+    seconds = random.choice((8.0, 15.0, 30.0, 60.0))
 
     def at_random(kinds: Sequence[tuple[Any, ...]], pause_s: float) -> tuple[Fault, ...]:
         found, at_s = [], random.expovariate(1 / pause_s)

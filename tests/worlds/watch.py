@@ -206,8 +206,9 @@ class Watch:
             yield from self._claims(move)
         elif move.was("state") == "running" != row["state"]:
             yield from self._leaves(move)
-        if move.was("state") == "queued" and row["state"] == "pending":
-            # It is put back, and sent anew later.
+        is_put_back = move.was("state") == "queued" or str(row["reason"]).startswith("waits")
+        if row["state"] == "pending" and is_put_back:
+            # It is sent anew later.
             self.world.post.accepted.discard(move.key)
         yield from self._is_sent(move)
         if row["state"] == "running" and row["heartbeat_at"] != move.was("heartbeat_at"):

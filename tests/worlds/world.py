@@ -1,6 +1,7 @@
 """A world: an installation whose processes are actors of one thread, and what befalls them."""
 
 import logging
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -258,9 +259,9 @@ class World:
             ("jobs", plan.job_workers, outside.mind_jobs),
             ("web", 1, outside.web_lives),
         )
+        there = Counter(one.role for one in self.loom.actors if one.is_alive)
         for role, count, act in wanted:
-            there = sum(one.role == role and one.is_alive for one in self.loom.actors)
-            for _ in range(count - there):
+            for _ in range(count - there[role]):
                 number = self._numbers[role] = self._numbers.get(role, 0) + 1
                 self.loom.start(f"{role} {number}", act, 5.0)
 
