@@ -1,6 +1,6 @@
 """Entries of a Celery application: its tasks and schedules as actions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, NamedTuple
@@ -25,13 +25,6 @@ ROUNDED = "its instants are those of the sun, at the nearest full minute"
 
 Text = Annotated[str, BeforeValidator(parse_text)]
 Items = Annotated[tuple[JsonValue, ...], BeforeValidator(parse_list)]
-
-
-class TaskClass(Document):
-    """The class of a task, and the methods of Celery's own `Task` that it overrides."""
-
-    name: Text
-    overrides: Items
 
 
 # A field called `kwargs` collides with the **kwargs that mypy's plugin gives to __init__.
@@ -61,7 +54,6 @@ class BeatEntry(Document):  # type: ignore[no-redef]
     due_at: Text | None = None
     next_at: Items | None = None
     remarks: Items = ()
-    task_class: TaskClass | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +81,7 @@ def entry_of(one: BeatEntry, where: str, source: Source) -> Entry:
         operations=operations,
         when=rule.when,
         policy={**POLICY, **{key: format_instant(at) for key, at in bounds.items()}},
-        remarks=(*remarks, *rule.remarks, *map(str, one.remarks), *remarks_of(one.task_class)),
+        remarks=(*remarks, *rule.remarks, *map(str, one.remarks)),
         unknown=rule.unknown,
         known=known_of(one.next_at, source.written_at),
     )
@@ -155,21 +147,6 @@ def known_of(next_at: Sequence[object] | None, as_of: datetime) -> Known | None:
     found = [instant_or_none(one) for one in next_at or ()]
     instants = tuple(at for at in found if at is not None)
     return None if next_at is None or len(instants) < len(found) else Known(instants, as_of)
-
-
-def remarks_of(task_class: TaskClass | None) -> Iterator[str]:
-    """Yield what a task's own class changes, if it has one."""
-    if task_class is None:
-        return
-    name, methods = task_class.name, task_class.overrides
-    if "apply_async" in methods:
-        yield (
-            f"its class {name} overrides apply_async, which Minutebook does not call: if that keeps"
-            ' its runs apart, write "policy": {"overlap": "skip"}'
-        )
-    elif methods:
-        shown = " and ".join(map(str, methods))
-        yield f"its class {name} overrides {shown}: a worker that follows claims the run within it"
 
 
 def _interval(one: BeatEntry, seconds: float, as_of: datetime) -> Rule:

@@ -36,6 +36,11 @@ BY_THE_WALL = (
 )
 NOT_CALLED = "{} overrides {}, which Minutebook does not call"
 NOT_STORED = "it is in beat_schedule alone: beat stores it when it starts"
+SENDS = (
+    "its class {} overrides apply_async, which Minutebook does not call: if that keeps its runs"
+    ' apart, write "policy": {{"overlap": "skip"}}'
+)
+RUNS = "its class {} overrides {}: a worker that follows claims the run within it"
 EAGER = (
     "task_always_eager lets beat run the task in its own process; Minutebook sends it to a worker"
 )
@@ -132,7 +137,6 @@ def said_of(app: Any, entry: Any, ran: Ran) -> dict[str, Any]:
         "unsaid": unsaid,
         **_known(ran),
         **_next(app, entry, ran, is_asked=is_enabled and "other" not in schedule),
-        **class_of(app, entry.task),
         "remarks": [*_remarks(app, entry)],
     }
 
@@ -164,6 +168,7 @@ def _remarks(app: Any, entry: Any) -> Iterator[str]:
     if is_interval and counts_by_the_wall(app):
         yield BY_THE_WALL.format(zone_name(app.timezone))
     yield from overrides(type(entry), OF_AN_ENTRY)
+    yield from _of_class(app, entry.task)
     if app.conf.task_always_eager and entry.task in app.tasks:
         yield EAGER
     if signals.before_task_publish.receivers:
@@ -212,11 +217,11 @@ def aware(at: dt.datetime) -> dt.datetime:
     return at if at.tzinfo else at.replace(tzinfo=dt.timezone.utc)
 
 
-def class_of(app: Any, task: str) -> dict[str, Any]:
-    """Return the class of a task that overrides what Celery's own does, and the methods."""
+def _of_class(app: Any, task: str) -> Iterator[str]:
+    """Yield what the class of a task changes in how Celery sends or runs it."""
     kind = type(app.tasks[task]) if task in app.tasks else object
     own = [name for name in OF_A_TASK if (one := _owner(kind, name)) and not is_known(one)]
-    if not own:
-        return {}
-    owner = next(one for one in kind.__mro__ if any(name in vars(one) for name in own))
-    return {"task_class": {"name": class_name(owner), "overrides": own}}
+    if own:
+        owner = next(one for one in kind.__mro__ if any(name in vars(one) for name in own))
+        text = SENDS if "apply_async" in own else RUNS
+        yield text.format(class_name(owner), " and ".join(own))
