@@ -46,8 +46,6 @@ def current_operation() -> FollowedOperation | None:
 class FollowedOperation(Keeper):
     """A task's operation: what the task may read and report. Instants are aware UTC."""
 
-    is_short = True
-
     def __init__(
         self,
         claim: dict[str, Any],

@@ -18,8 +18,6 @@ CHECK_S = 0.2
 # The shortest time between two renewals that report something new, and something urgent.
 NEWS_EVERY_S = 1.0
 NEWS_SOON_S = 0.2
-# How long to look for work to keep after the last one.
-LOOK_ON_S = 2.0
 INTERRUPT = signal.SIGUSR2
 CANCELLED, TIME_LIMIT, LOST = "cancelled", "time limit", "lost"
 
@@ -65,9 +63,6 @@ class Due:
 
 class Keeper:
     """Renews the lease of an attempt from a thread, and makes its work end when it must."""
-
-    # Whether it is often over before it needs a thread.
-    is_short = False
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -123,15 +118,16 @@ class Keeper:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Renew the lease while the block runs."""
+        beats = threading.Thread(target=self._keep, name="minutebook lease", daemon=True)
+        # First: without a free thread, the work does not begin.
+        beats.start()
         previous = _set_handler(self._on_signal)
         try:
-            _KEEPING.add(self)
             yield
         finally:
             self.is_over = True
             self._ended.set()
-            if (beats := _KEEPING.remove(self)) is not None:
-                beats.join()
+            beats.join()
             _set_handler(previous)
 
     @contextmanager
@@ -153,7 +149,7 @@ class Keeper:
     def _ran_s(self) -> float:
         return monotonic() - self._started
 
-    def keep(self) -> None:
+    def _keep(self) -> None:
         """Renew the lease until the work is over, and make it end when it must."""
         while not self._ended.wait(self._pause_s()) and not self.gives_up():
             if monotonic() >= self._beat_due_at():
@@ -210,76 +206,6 @@ class Keeper:
         if self._interruptible and self._raising is not None:
             self._interruptible, self.is_raised = False, True
             raise self._raising
-
-
-class _Keeping:
-    """The leases that this process keeps, each by a thread of its own.
-
-    Short work gets one once it has lasted: one thread looks at all of it, and ends when there was
-    none for a while.
-    """
-
-    def __init__(self) -> None:
-        self._begin()
-        os.register_at_fork(after_in_child=self._begin)
-
-    def _begin(self) -> None:
-        self._lock = threading.Lock()
-        self._threads: dict[Keeper, threading.Thread] = {}
-        # When work without a thread began.
-        self._since: dict[Keeper, float] = {}
-        self._is_looking = False
-
-    def add(self, keeper: Keeper) -> None:
-        """Let a thread keep `keeper`, at once or soon."""
-        with self._lock:
-            if not keeper.is_short:
-                self._start(keeper)
-                return
-            if not self._is_looking:
-                # First: without a free thread, the work does not begin.
-                threading.Thread(target=self._look, name="minutebook leases", daemon=True).start()
-                self._is_looking = True
-            self._since[keeper] = monotonic()
-
-    def remove(self, keeper: Keeper) -> threading.Thread | None:
-        """Forget work that is over; return its thread, if it has one."""
-        with self._lock:
-            self._since.pop(keeper, None)
-            return self._threads.pop(keeper, None)
-
-    def _start(self, keeper: Keeper) -> None:
-        thread = threading.Thread(target=keeper.keep, name="minutebook lease", daemon=True)
-        thread.start()
-        self._threads[keeper] = thread
-
-    def _look(self) -> None:
-        idle_since = monotonic()
-        while True:
-            threading.Event().wait(CHECK_S / 2)
-            with self._lock:
-                now = monotonic()
-                idle_since = now if self._since else idle_since
-                left = self._start_those_of(now - CHECK_S / 2)
-                if left is not None or now - idle_since >= LOOK_ON_S:
-                    self._is_looking = False
-                    break
-        if left is not None:
-            left.keep()
-
-    def _start_those_of(self, before: float) -> Keeper | None:
-        """Return what this thread must keep itself, because no other one is free; usually None."""
-        for keeper in [one for one, since in self._since.items() if since <= before]:
-            del self._since[keeper]
-            try:
-                self._start(keeper)
-            except RuntimeError:
-                self._threads[keeper] = threading.current_thread()
-                return keeper
-        return None
-
-
-_KEEPING = _Keeping()
 
 
 def _raise_in(thread: threading.Thread, error: type[BaseException] | None) -> None:

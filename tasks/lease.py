@@ -71,8 +71,6 @@ _STOPPED = {**_CUT_OFF, TIME_LIMIT: STOPPED_IN_TIME}
 class Lease(Keeper):
     """The lease of one attempt; run its steps within `with lease.held():`."""
 
-    is_short = True
-
     def __init__(
         self, engine: sa.Engine, claim: Claim, settings: WorkerSettings, alerts: AlertSettings
     ) -> None:

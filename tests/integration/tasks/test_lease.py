@@ -28,13 +28,6 @@ def beats() -> threading.Thread | None:
     return next(its, None)
 
 
-def test_an_operation_that_is_over_at_once_needs_no_thread(
-    engine: sa.Engine, settings: Settings
-) -> None:
-    with make_lease(engine, settings).held():
-        assert beats() is None
-
-
 def test_an_end_that_is_not_recorded_for_too_long_leaves_the_lease_to_run_out(
     engine: sa.Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

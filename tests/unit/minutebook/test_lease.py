@@ -184,35 +184,14 @@ def test_work_that_cannot_be_interrupted_ends_at_the_soft_limit_or_the_grace(
     assert LIMITS.left_s(ran_s, cancelled_s) == left_s
 
 
-def test_work_whose_thread_cannot_start_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    keeping = lease._Keeping()
-    monkeypatch.setattr(lease, "_KEEPING", keeping)
-    kept = Kept()
-    kept.is_short = True
-    with monkeypatch.context() as without_threads:
-        without_threads.setattr(threading.Thread, "start", _refuse)
-        with pytest.raises(RuntimeError), kept.held():
-            pass
+def test_work_whose_thread_cannot_start_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
 
-    assert not keeping._since
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    began = False
 
+    with pytest.raises(RuntimeError), Kept().held():
+        began = True
 
-def test_short_work_is_kept_where_no_further_thread_is_free(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(lease, "_KEEPING", lease._Keeping())
-    kept = Kept(learns=CANCELLED)
-    kept.is_short = True
-    kept.news.set()
-
-    def act() -> None:
-        with kept.held(), kept.interruptible():
-            monkeypatch.setattr(threading.Thread, "start", _refuse)
-            works()
-
-    with pytest.raises(Interrupted):
-        act()
-
-
-def _refuse(_thread: threading.Thread) -> None:
-    raise RuntimeError("can't start new thread")
+    assert not began
