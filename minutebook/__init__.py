@@ -6,13 +6,15 @@ collide with it.
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from minutebook.followed import FollowedOperation, current_operation
-from minutebook.following import follow
 
 if TYPE_CHECKING:
+    from celery import Celery
+
     from minutebook import actions
     from minutebook.client import ApiError, Client
     from minutebook.readers import reader, registered_readers
@@ -45,6 +47,29 @@ __all__ = [
     "registered_steps",
     "step",
 ]
+
+
+def follow(
+    app: Celery,
+    *,
+    url: str | None = None,
+    token: str | None = None,
+    home: str | os.PathLike[str] | None = None,
+) -> None:
+    """Let the workers of `app` take the operations of tasks that Minutebook sends, and report them.
+
+    Call it where the application is made. A worker asks the server at `url` (default:
+    MINUTEBOOK_URL) with `token` (default: MINUTEBOOK_TOKEN, of `minutebook token create --role
+    worker --tasks PATTERN`). Without a URL, it asks the server of the same account on this machine,
+    by `web.sock` in the home folder `home` (default: SCHED_HOME, else `.minutebook` in the worker's
+    directory). Other tasks are not affected.
+
+    While the server is away, a task's message goes back to its queue with a delay that grows up to
+    30 seconds, and other tasks go on; an end is repeated for ten minutes.
+    """
+    from minutebook.celery_worker import connect
+
+    connect(app, url, token, home)
 
 
 # Loaded when they are first used: steps and readers need pydantic, the client needs httpx. A worker

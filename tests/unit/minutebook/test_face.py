@@ -31,7 +31,7 @@ def test_the_face_is_light(tmp_path: Path) -> None:
     modules = loaded("import minutebook", tmp_path)
 
     assert not modules & {*OURS, "sqlalchemy", "celery", "kombu", "httpx", "jinja2"}
-    assert "minutebook.following" in modules
+    assert "minutebook.followed" in modules
 
 
 def test_an_application_that_follows_keeps_its_own_tasks_and_models() -> None:
