@@ -23,7 +23,7 @@ from minutebook.error_text import signatures_of, text_of, traceback_of, value_of
 from minutebook.followed import HEADER, FollowedOperation, current_operation
 from minutebook.lease import CANCELLED, LOST, TIME_LIMIT, Interrupted
 from minutebook.reporter import NOT_READY, TIME_LIMIT_TEXT, Reporter, is_too_late
-from minutebook.server import NoServer, NotDone, NowhereServer, Server, ServerAway, find_server
+from minutebook.server import NotDone, ServerAway, find_server
 
 logger = logging.getLogger("minutebook.follow")
 
@@ -62,7 +62,7 @@ def connect(
 
     def begin(sender: Any, **_: object) -> None:
         if sender.app is app:
-            reporter = Reporter(_server(url, token, home), _described(app, sender))
+            reporter = Reporter(find_server(url, token, home), _described(app, sender))
             _begin(app, Follower(reporter, getattr(sender, "time_limit", None)))
 
     def ready(sender: Any, **_: object) -> None:
@@ -81,14 +81,6 @@ def connect(
     signals.worker_init.connect(begin, weak=False, dispatch_uid=f"{key} begin")
     signals.worker_ready.connect(ready, weak=False, dispatch_uid=f"{key} ready")
     signals.worker_shutdown.connect(stop, weak=False, dispatch_uid=f"{key} stop")
-
-
-def _server(url: str | None, token: str | None, home: str | os.PathLike[str] | None) -> Server:
-    """Return the server; one that is named wrongly answers nothing, so that no task begins."""
-    try:
-        return find_server(url, token, home)
-    except NoServer as error:
-        return NowhereServer(str(error))
 
 
 def _described(app: Celery, worker: Any) -> dict[str, Any]:

@@ -45,10 +45,6 @@ class NotDone(Exception):
         self.kind = kind
 
 
-class NoServer(Exception):
-    """The server is named in a way that cannot work."""
-
-
 class Server:
     """A server, by its URL and a token, or by its socket in the home folder."""
 
@@ -193,7 +189,7 @@ def find_server(
 ) -> Server:
     """Return the server of the arguments, of the environment, or of the home folder.
 
-    Raises NoServer.
+    One that is named wrongly answers nothing, so that no task begins.
     """
     url = url or environ.get(URL) or ""
     if not url:
@@ -201,8 +197,8 @@ def find_server(
         return Server(str(folder / SOCKET))
     split = urlsplit(url)
     if split.scheme not in ("http", "https") or not split.hostname:
-        raise NoServer(f"{URL} {url!r} is no URL of a server; write http://host:8265")
+        return NowhereServer(f"{URL} {url!r} is no URL of a server; write http://host:8265")
     token = token or environ.get(TOKEN) or ""
     if not token:
-        raise NoServer(f"{TOKEN} is missing for {url}: run {NEW_TOKEN}")
+        return NowhereServer(f"{TOKEN} is missing for {url}: run {NEW_TOKEN}")
     return Server(url.rstrip("/"), token)

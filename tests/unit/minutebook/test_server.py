@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from minutebook.server import NoServer, NotDone, Server, ServerAway, find_server
+from minutebook.server import NotDone, Server, ServerAway, find_server
 
 Answer = tuple[int, Any]
 
@@ -81,8 +81,8 @@ def test_arguments_come_before_the_environment_and_that_before_the_home_folder()
 def test_a_server_that_is_named_wrongly_is_named_with_the_remedy(
     environ: dict[str, str], text: str
 ) -> None:
-    with pytest.raises(NoServer, match=text):
-        find_server(None, None, None, environ)
+    with pytest.raises(ServerAway, match=text):
+        find_server(None, None, None, environ).ask("/api/followers", {}, 1.0)
 
 
 def test_a_connection_that_the_server_closed_meanwhile_is_opened_again() -> None:
