@@ -5,10 +5,9 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import AllApps, door, existing
+from cli.arguments import door, existing
 from cli.render import show
 from cli.tree import group as group_of
-from cli.watching import show_list
 from models.errors import Refused
 from views import jobs
 from views.door import every
@@ -73,12 +72,9 @@ def import_jobs(
 def list_jobs(
     context: typer.Context,
     limit: Annotated[int | None, typer.Option(min=1, help="How many to list.")] = None,
-    all_apps: AllApps = False,
 ) -> None:
     """List the jobs of the small app."""
-    show_list(
-        context, lambda door: jobs.Jobs(every(door, jobs.list_jobs, limit)), all_apps=all_apps
-    )
+    show(context, jobs.Jobs(every(existing(context), jobs.list_jobs, limit)))
 
 
 @commands.command("delete")

@@ -222,11 +222,6 @@ def is_terminal(stream: TextIO) -> bool:
     return stream.isatty()
 
 
-def clear() -> None:
-    """Clear the terminal."""
-    _console(sys.stdout).clear()
-
-
 def _has_colour(stream: TextIO) -> bool:
     return is_terminal(stream) and not os.environ.get("NO_COLOR") and _term() != "dumb"
 

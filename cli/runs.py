@@ -1,15 +1,15 @@
 """`minutebook run …`: show, retry and cancel runs."""
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.arguments import AllApps, DryRun, Timeout, Wait, existing
-from cli.render import show
+from cli.arguments import AllApps, DryRun, Timeout, Wait, existing, of
+from cli.render import print_line, show
 from cli.tree import group
-from cli.watching import Watch, follow_log, show_asked, watch
 from models.errors import Refused
 from models.operation import WENT_WELL, OperationState
 from views import operations
@@ -55,17 +55,12 @@ def list_runs(  # noqa: PLR0917 - typer passes them by name
     until: Until = None,
     reason: Reason = None,
     task: OfTask = None,
-    again: Watch = False,
 ) -> None:
     """List the runs of one small app or all, the newest first."""
-    opened = existing(context)
-
-    def listed() -> operations.Operations:
-        wanted = _filter(action, state, since, until, reason, task)
-        asked = {"wanted": wanted, "all_apps": all_apps}
-        return operations.Operations(every(opened, operations.list_operations, limit, **asked))
-
-    show_asked(context, listed, again=again, all_apps=all_apps)
+    wanted = _filter(action, state, since, until, reason, task)
+    asked = {"wanted": wanted, "all_apps": all_apps}
+    listed = every(existing(context), operations.list_operations, limit, **asked)
+    show(context, operations.Operations(listed), all_apps=all_apps)
 
 
 @commands.command("show")
@@ -83,16 +78,32 @@ def logs(
     ] = False,
 ) -> None:
     """Show the last 200 log lines of a run's steps."""
-    if follow:
-        follow_log(context, existing(context), id)
-    else:
-        show(context, existing(context).ask(operations.log, id))
+    from views.waiting import new_lines
+
+    opened = existing(context)
+    if not follow:
+        show(context, opened.ask(operations.log, id))
+        return
+    for lines in new_lines(opened, id):
+        for line in lines:
+            show(context, operations.Log((line,)))
+        # In a pipe, a line must not wait in the buffer.
+        sys.stdout.flush()
 
 
 @commands.command("watch")
-def watch_run(context: typer.Context, id: Id) -> None:
+def watch(context: typer.Context, id: Id) -> None:
     """Follow a run until it ends, with a line for each change."""
-    watch(context, existing(context), id)
+    from cli.texts.operations import in_one_line
+    from views.view import json_line
+    from views.waiting import changes
+
+    as_json = of(context).as_json
+    for one in changes(existing(context), id):
+        print_line(json_line(one) if as_json else in_one_line(one), is_safe=as_json)
+        sys.stdout.flush()
+    if one.state not in WENT_WELL:
+        raise typer.Exit(1)
 
 
 def _changing(verb: str, text: str) -> None:

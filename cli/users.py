@@ -9,10 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.arguments import AllApps, door, existing
+from cli.arguments import door, existing
 from cli.render import show
 from cli.tree import group as group_of
-from cli.watching import show_list
 from models.errors import Problem
 from models.users import InvalidUsers
 from views import users
@@ -70,9 +69,9 @@ def import_users(
 
 
 @commands.command("list")
-def list_users(context: typer.Context, all_apps: AllApps = False) -> None:
+def list_users(context: typer.Context) -> None:
     """List the users of the small app."""
-    show_list(context, lambda door: users.Users(every(door, users.list_users)), all_apps=all_apps)
+    show(context, users.Users(every(existing(context), users.list_users)))
 
 
 @commands.command("show")

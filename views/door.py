@@ -28,9 +28,6 @@ class Door(Protocol):
     ) -> Answer:
         """Return what a function of `views/` returns for an installation; raises its errors."""
 
-    def seen_in(self, app: str) -> "Door":
-        """Return what answers for one small app."""
-
 
 @dataclass
 class Here:
@@ -47,10 +44,6 @@ class Here:
     ) -> Answer:
         """Call the function."""
         return function(self.installation, *args, **kwargs)
-
-    def seen_in(self, app: str) -> "Here":
-        """Return the installation as that small app sees it."""
-        return Here(self.installation.seen_in(app))
 
 
 def every(

@@ -122,17 +122,15 @@ def app_of(
     return app if its_own == app.id else tenants.by_id(connection, its_own)
 
 
-def check_all_apps(installation: Installation, all_apps: bool) -> None:
-    """Raise Refused for all small apps in a request that is bound to one."""
+def scope_of(installation: Installation, *, all_apps: bool) -> Scope:
+    """Return the request's small app as a scope, or all of them.
+
+    Raises Refused for all of them in a request that is bound to one.
+    """
     if all_apps and installation.is_bound:
         raise Refused(
             f"all_apps cannot be combined with the small app {installation.app_name!r}; choose one"
         )
-
-
-def scope_of(installation: Installation, *, all_apps: bool) -> Scope:
-    """Return the request's small app as a scope, or all of them; raises as `check_all_apps`."""
-    check_all_apps(installation, all_apps)
     return WHOLE_INSTALLATION if all_apps else Scope(installation.small_app.id)
 
 

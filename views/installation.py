@@ -154,10 +154,6 @@ class Installation:
         made.__dict__.update(shared)
         return made
 
-    def seen_in(self, app_name: str) -> "Installation":
-        """Return this installation as one small app sees it."""
-        return self.for_request(app_name, is_bound=True, bearer="")
-
     def may_see(self, app_name: str) -> bool:
         """Return whether the request may see a small app."""
         return not self.is_bound or app_name == self.app_name

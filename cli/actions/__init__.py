@@ -13,7 +13,6 @@ import typer
 from cli.arguments import AllApps, DryRun, Timeout, Wait, door, existing, of
 from cli.render import print_lines, progress, show, text_of
 from cli.tree import group
-from cli.watching import Watch, show_asked
 from models.errors import InvalidDocument, Refused
 from models.values import counted
 from views import actions
@@ -172,21 +171,15 @@ def list_actions(
     task: Annotated[
         str | None, typer.Option(help="Only actions that send this Celery task.")
     ] = None,
-    again: Watch = False,
 ) -> None:
     """List the actions of one small app or all."""
     from models.store.actions.search import ActionFilter, Standing
     from views.actions import search
 
-    opened = existing(context)
     standing = Standing.TROUBLED if unhealthy else None
     wanted = ActionFilter(owner=owner, task=task, standing=standing)
-
-    def listed() -> actions.Actions:
-        chosen = every(opened, search.list_actions, wanted=wanted, all_apps=all_apps)
-        return actions.Actions(chosen)
-
-    show_asked(context, listed, again=again, all_apps=all_apps)
+    listed = every(existing(context), search.list_actions, wanted=wanted, all_apps=all_apps)
+    show(context, actions.Actions(listed), all_apps=all_apps)
 
 
 @commands.command("show")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast, get_origin
 
@@ -52,12 +52,6 @@ class Server:
             timeout=httpx.Timeout(TIMEOUT_S, connect=CONNECT_S),
             follow_redirects=False,
         )
-
-    def seen_in(self, app: str) -> "Server":
-        """Return the server as it answers for one small app, over the same connections."""
-        made = replace(self, app=app)
-        made.__dict__["_http"] = self._http
-        return made
 
     def close(self) -> None:
         """Close the connections."""

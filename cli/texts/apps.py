@@ -2,27 +2,15 @@
 
 from collections.abc import Iterator
 
-from cli.render import Line, Table, document_lines, listing, sentence, text_of
+from cli.render import Line, document_lines, listing, sentence
 from models.values import counted
 from runtime.plug_ins import added
-from views.apps import App, Apps, InEachApp
+from views.apps import App, Apps
 from views.apps.changes import AppliedApp, AppliedApps, DeletedApp
 from views.apps.trust import HookSecret, TrustInApp
 from views.words import both_clocks, instant
 
 COLUMNS = {"name": "NAME", "zone": "ZONE", "owner": "OWNER"}
-
-
-def _in_each(found: InEachApp) -> Iterator[Line]:
-    tables = {
-        name: line
-        for name, one in found.lists.items()
-        for line in text_of(one)
-        if isinstance(line, Table)
-    }
-    headings = next((one.headings for one in tables.values()), ())
-    rows = [(name, *row) for name, one in tables.items() for row in one.rows]
-    yield Table(("APP", *headings), rows)
 
 
 def _app(app: App) -> Iterator[Line]:
@@ -73,7 +61,6 @@ def _deleted(one: DeletedApp) -> Iterator[str]:
 
 FORMS = {
     Apps: listing(COLUMNS),
-    InEachApp: _in_each,
     App: _app,
     AppliedApp: _applied,
     AppliedApps: _applied_all,

@@ -4,10 +4,9 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import AllApps, existing
+from cli.arguments import existing
 from cli.render import print_exactly, show
 from cli.tree import group
-from cli.watching import show_list
 from data.views import summary, templates
 from views.door import every
 
@@ -21,13 +20,9 @@ TextAlone = Annotated[bool, typer.Option("--text", help="Print only the text par
 
 
 @commands.command("list")
-def list_templates(context: typer.Context, all_apps: AllApps = False) -> None:
+def list_templates(context: typer.Context) -> None:
     """List the templates of the small app and the number of their problems."""
-    show_list(
-        context,
-        lambda door: templates.Templates(every(door, templates.list_templates)),
-        all_apps=all_apps,
-    )
+    show(context, templates.Templates(every(existing(context), templates.list_templates)))
 
 
 @commands.command("preview")

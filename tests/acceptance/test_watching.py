@@ -1,18 +1,10 @@
-"""Commands that follow: an operation to its end, its log, and a list that is shown again."""
-
-import os
-import pty
-import signal
-import subprocess
+"""Commands that follow an operation to its end, and its log."""
 
 import pytest
 
 from tests.acceptance.crews import OurSteps
 from tests.acceptance.installation import Installation
-from tests.acceptance.processes import Process, until
-
-# Whoever runs the tests in the background may ignore Ctrl-C, and what they start then does too.
-DEFAULT_SIGINT = ["env", "--default-signal=INT"]
+from tests.acceptance.processes import Process
 
 
 @pytest.fixture
@@ -57,35 +49,3 @@ def test_what_goes_wrong_ends_the_watch_with_its_reason(installation: Installati
 
     assert watch.ended() == 1
     assert watch.text().splitlines()[-1].startswith("cancelled: cancelled by ")
-
-
-def test_a_list_is_shown_again_on_a_terminal_until_ctrl_c(installation: Installation) -> None:
-    installation.action("first")
-    refused = installation.processes.run(installation.command("action", "list", "--watch"))
-    master, terminal = pty.openpty()
-    shown = b""
-    with subprocess.Popen(
-        [*DEFAULT_SIGINT, *installation.command("action", "list", "--watch")],
-        stdin=terminal,
-        stdout=terminal,
-        stderr=terminal,
-        env={**os.environ, **installation.processes.environment, "COLUMNS": "200"},
-        start_new_session=True,
-    ) as command:
-        os.close(terminal)
-
-        def has(text: bytes) -> bool:
-            nonlocal shown
-            shown += os.read(master, 65_536)
-            return text in shown
-
-        until(lambda: has(b"first"), "the list is shown")
-        installation.action("second")
-        until(lambda: has(b"second"), "the list is shown again")
-        command.send_signal(signal.SIGINT)
-        command.wait(30)
-    os.close(master)
-
-    assert refused.returncode == 2
-    assert "--watch needs a terminal" in refused.stderr
-    assert command.returncode == 128 + signal.SIGINT

@@ -1,13 +1,13 @@
 """Views of small apps (tenants): in a list, with document, and with what plug-ins show."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from pydantic import ConfigDict, Field, SkipValidation, create_model, model_serializer
+from pydantic import ConfigDict, Field, create_model
 
 from models.sql import read_clock
 from models.store import tenants
@@ -16,11 +16,10 @@ from models.store.scope import Scope
 from models.store.tenants import app_overview
 from runtime.database import reading
 from runtime.plug_ins import added
-from views.door import Door, every
 from views.finding import find_app
 from views.installation import Installation
 from views.verbs import READ, Verb
-from views.view import Instant, Listing, Page, View, as_json, first_of
+from views.view import Instant, Listing, Page, View, first_of
 
 RECENT = 5
 # Actions that a form suggests.
@@ -37,17 +36,6 @@ class AppRow(View):
 
 class Apps(Listing[AppRow]):
     """All small apps, by name."""
-
-
-class InEachApp(View):
-    """A list of each small app, by its name; as JSON, one list of rows that name their `app`."""
-
-    lists: dict[str, SkipValidation[Listing[Any]]]
-
-    @model_serializer
-    def rows(self) -> list[dict[str, Any]]:
-        """Return the rows of all lists, each with the name of its small app first."""
-        return [{"app": name, **row} for name, one in self.lists.items() for row in as_json(one)]
 
 
 class ActionsOfApp(View):
@@ -100,12 +88,6 @@ class App(View):
 def app_view() -> type[App]:
     """Return the view of a small app with the fields that plug-ins add."""
     return create_model("App", __base__=(*added("app_view"), App), __doc__=App.__doc__)
-
-
-def in_each(door: Door, read: Callable[[Door], Listing[Any]]) -> InEachApp:
-    """Return what `read` lists of each small app that may be seen."""
-    names = [one.name for one in every(door, list_apps)]
-    return InEachApp(lists={name: read(door.seen_in(name)) for name in names})
 
 
 @Verb("list_apps", "GET /api/apps", READ, pages=Apps)

@@ -329,24 +329,6 @@ def test_the_operations_of_all_small_apps_name_their_app(call: Call, write: Writ
     }
 
 
-def test_users_templates_and_jobs_of_all_small_apps_name_their_app(
-    call: Call, write: Write
-) -> None:
-    mails = {"hello": {"subject": "Hello", "text": "Hello"}}
-    call("app", "add", write({"name": "shop", "templates": mails}, "shop.json"))
-    for app in ("default", "shop"):
-        call("--app", app, "user", "add", f"ann@{app}.example")
-        call("--app", app, "job", "add", "--url", f"https://{app}.example/")
-
-    def listed(what: str, key: str) -> list[tuple[str, str]]:
-        return [(row["app"], row[key]) for row in call(what, "list", "-A", "--json").json]
-
-    assert call("user", "list", "-A").out.startswith("APP      ID ")
-    assert listed("user", "id") == [(a, f"ann@{a}.example") for a in ("default", "shop")]
-    assert listed("job", "url") == [(a, f"https://{a}.example/") for a in ("default", "shop")]
-    assert listed("template", "name") == [("shop", "hello")]
-
-
 def test_help_loads_no_command(tmp_path: Path) -> None:
     text = "import sys; from cli.main import run; run(['--help']); print([*sys.modules])"
 

@@ -383,5 +383,5 @@ def test_a_list_warns_of_a_token_that_others_can_read(
 ) -> None:
     monkeypatch.setattr("cli.remote.opening.is_exposed", lambda _: True)
 
-    assert run([*server.options(home), "user", "list", *more]) == 0
+    assert run([*server.options(home), "run", "list", *more]) == 0
     assert "unencrypted; use https" in capsys.readouterr().err

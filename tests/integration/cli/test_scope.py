@@ -33,9 +33,6 @@ BY_ID = [
     ("app", "add", "{document}"),
     ("action", "list", "--all-apps"),
     ("run", "list", "--all-apps"),
-    ("user", "list", "--all-apps"),
-    ("template", "list", "-A"),
-    ("job", "list", "-A"),
 ]
 
 

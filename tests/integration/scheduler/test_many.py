@@ -297,7 +297,7 @@ def test_a_small_app_changes_its_own_only(
     app = make_app(engine, "dune")
     theirs = make_operation(engine, make_action(engine, app=app), NOON, app=app)
     update_operation(engine, theirs, state="failed", finished_at=NOON)
-    bound = installation_on(engine, settings).seen_in("dune")
+    bound = installation_on(engine, settings).for_request("dune", is_bound=True, bearer="")
 
     assert bulk.retry(bound, Selection(ids=(str(mine[0]),))).count == 0
     assert bulk.retry(bound, FAILED, dry_run=True).ids == (theirs,)
