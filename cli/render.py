@@ -8,7 +8,6 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -91,19 +90,6 @@ def _print_nothing(invocation: "Invocation") -> None:
     """Print on stderr that a list is empty, and whether there is more to look at."""
     more = "" if invocation.is_bound else "; --all-apps shows those of all small apps"
     sys.stderr.write(visible_line(f"none in small app {invocation.app_name}{more}") + "\n")
-
-
-@contextmanager
-def progress(what: str) -> Iterator[None]:
-    """Show that something goes on: a bar on stderr, on a terminal only."""
-    if not is_terminal(sys.stderr) or _term() == "dumb":
-        yield
-        return
-    from rich.progress import Progress
-
-    with Progress(console=_console(sys.stderr), transient=True) as bar:
-        bar.add_task(what, total=None)
-        yield
 
 
 def text_of(view: "Shown", **options: Any) -> Iterable[Line]:
@@ -223,11 +209,8 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def _has_colour(stream: TextIO) -> bool:
-    return is_terminal(stream) and not os.environ.get("NO_COLOR") and _term() != "dumb"
-
-
-def _term() -> str:
-    return os.environ.get("TERM", "")
+    asked_not_to = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return is_terminal(stream) and not asked_not_to
 
 
 def _print_table(table: Table) -> None:

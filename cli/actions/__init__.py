@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.arguments import AllApps, DryRun, Timeout, Wait, door, existing, of
-from cli.render import print_lines, progress, show, text_of
+from cli.render import print_lines, show, text_of
 from cli.tree import group
 from models.errors import InvalidDocument, Refused
 from models.values import counted
@@ -63,8 +63,7 @@ def add(context: typer.Context, files: Files, verbose: Verbose = False) -> None:
 
     documents = documents_in(files)
     details = verbose or len(documents) <= FEW
-    with progress("validating and storing"):
-        made = door(context).ask(changes.add, documents, details=details)
+    made = door(context).ask(changes.add, documents, details=details)
     show(context, made, summary=not details)
 
 
@@ -108,9 +107,7 @@ def apply(
         return
     if prune and not yes:
         _agree_to_prune(context, applied(details=True, dry_run=True))
-    with progress("validating and storing"):
-        made = applied(details=verbose)
-    show(context, made)
+    show(context, applied(details=verbose))
 
 
 def _agree_to_prune(context: typer.Context, tried: "Changes") -> None:
