@@ -2,29 +2,20 @@
 
 from collections.abc import Iterator
 
-from cli.render import Line, Table, cell, sentence
+from cli.render import listing, rows_of, sentence
 from models.values import counted
 from views.users import AddedUser, DeletedUser, ImportedUsers, User, Users
 from views.users.events import SentEvent
 from views.words import instant
 
-HEADINGS = ("ID", "EMAIL", "STATUS", "GROUPS", "CREATED", "LAST SEEN")
-
-
-def _users(listed: Users) -> Iterator[Line]:
-    yield Table(HEADINGS, [_row(user) for user in listed.root])
-
-
-def _row(user: User) -> list[str]:
-    status = "active" if user.active else "inactive"
-    if user.activated_at is None:
-        status += ", never activated"
-    found = (user.id, user.email, status, user.groups, user.created_at, user.last_seen_at)
-    return [cell(value) for value in found]
-
-
-def _user(one: User) -> Iterator[Line]:
-    yield from _users(Users((one,)))
+COLUMNS = {
+    "id": "ID",
+    "email": "EMAIL",
+    "status": "STATUS",
+    "groups": "GROUPS",
+    "created_at": "CREATED",
+    "last_seen_at": "LAST SEEN",
+}
 
 
 def _added(one: AddedUser) -> Iterator[str]:
@@ -57,8 +48,8 @@ def _sent(one: SentEvent) -> Iterator[str]:
 
 
 FORMS = {
-    Users: _users,
-    User: _user,
+    Users: listing(COLUMNS),
+    User: lambda one: [rows_of((one,), COLUMNS)],
     DeletedUser: sentence("deleted user {id}"),
     AddedUser: _added,
     ImportedUsers: _imported,

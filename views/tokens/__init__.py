@@ -45,6 +45,11 @@ class Token(View):
     expires_at: Instant | None = Field(description="When it stops working; null: never.")
     last_used_at: Instant | None = Field(description="To the minute.")
 
+    @property
+    def scope(self) -> str:
+        """Its small app, or `all`."""
+        return self.app or "all"
+
 
 class Tokens(Listing[Token]):
     """The tokens that are not revoked, the newest first."""

@@ -32,6 +32,12 @@ class User(View):
     last_seen_at: Instant | None = Field(description="When the user was seen last.")
     groups: tuple[str, ...] = Field(description="Sorted.")
 
+    @property
+    def status(self) -> str:
+        """Whether the user is active, and whether the account was ever activated."""
+        status = "active" if self.active else "inactive"
+        return status if self.activated_at else f"{status}, never activated"
+
 
 class Users(Listing[User]):
     """The users of a small app, by id."""
