@@ -3,7 +3,7 @@
 Loading all modules takes longer than most commands.
 """
 
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -63,8 +63,12 @@ class Tree(TyperGroup):
     """The group of all commands, each loaded on demand."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.commands = _Loading()
+        # Their names alone, from which Typer suggests one for a typo.
+        super().__init__(**{**options, "commands": dict.fromkeys(COMMANDS)})
+
+    def get_command(self, _context: Any, name: str) -> Any:
+        """Return a command, None for an unknown one; loads its module."""
+        return _loaded(name) if name in COMMANDS else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - Typer's signature
         """Write the list of commands for `--help`, without loading any."""
@@ -72,34 +76,18 @@ class Tree(TyperGroup):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
-class _Loading(MutableMapping[str, Any]):
-    """The commands by name; reading one loads it."""
-
-    def __getitem__(self, name: str) -> Any:
-        place, _ = COMMANDS[name]
-        found = loaded(place)
-        for one in plug_ins():
-            for module in one.subcommands.get(name, ()):
-                import_module(module)
-        if not isinstance(found, typer.Typer):
-            alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-            alone.command(name)(found)
-            found = alone
-        command = get_command(found)
-        command.name = name
-        return command
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
-
-    def __len__(self) -> int:
-        return len(COMMANDS)
-
-    def __setitem__(self, name: str, command: Any) -> None:
-        raise TypeError("commands are listed in COMMANDS")
-
-    def __delitem__(self, name: str) -> None:
-        raise TypeError("commands are listed in COMMANDS")
+def _loaded(name: str) -> Any:
+    found = loaded(COMMANDS[name][0])
+    for one in plug_ins():
+        for module in one.subcommands.get(name, ()):
+            import_module(module)
+    if not isinstance(found, typer.Typer):
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        alone.command(name)(found)
+        found = alone
+    command = get_command(found)
+    command.name = name
+    return command
 
 
 def group(text: str) -> typer.Typer:

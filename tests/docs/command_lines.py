@@ -15,7 +15,7 @@ def parse_minutebook(arguments: list[str]) -> None:
     rest = [*context._protected_args, *context.args]
     while rest:
         name, *rest = rest
-        command = command.commands[name]
+        command = command.get_command(context, name)
         context = command.make_context(name, rest, parent=context)
         if not hasattr(command, "commands"):
             return

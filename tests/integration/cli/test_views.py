@@ -304,7 +304,7 @@ def test_every_command_has_a_view() -> None:
     leaves = {
         f"{name} {leaf}" if leaf else name
         for name in COMMANDS
-        for leaf in getattr(tree.commands[name], "commands", {"": None})
+        for leaf in getattr(tree.get_command(None, name), "commands", {"": None})
     }
 
     assert leaves - WITHOUT_VIEW == {command for command, _, _ in CASES}
