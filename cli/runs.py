@@ -1,8 +1,7 @@
 """`minutebook run …`: show, retry and cancel runs."""
 
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,11 +12,10 @@ from cli.tree import group
 from models.errors import Refused
 from models.operation import WENT_WELL, OperationState
 from views import operations
-from views.door import Door, every
+from views.door import every
 
 if TYPE_CHECKING:
     from views.operations.filter import OperationFilter
-    from views.runs.many import Bulk, Selection
 
 commands = group("Runs of actions: list, show, retry, cancel.")
 
@@ -124,9 +122,22 @@ def _changing(verb: str, text: str) -> None:
         wait: Wait = False,
         timeout: Timeout = 3600.0,
     ) -> None:
+        from views.runs import many
+        from views.waiting import all_of
+
         wanted = _filter(action, state, since, until, reason, task)
-        how = _How(timeout if wait else None, all_apps=all_apps, dry_run=dry_run)
-        _change(context, verb, ids or (), wanted, how)
+        filters = wanted.model_dump(exclude_defaults=True)
+        opened = existing(context)
+        if ids and filters:
+            raise Refused(BOTH)
+        if ids and not dry_run:
+            _change_each(context, verb, ids, timeout if wait else None)
+            return
+        if wait:
+            raise Refused("--wait is for ids; follow the others with `minutebook run list`")
+        chosen = many.Selection(ids=tuple(ids or ()), **filters)
+        how = {"dry_run": dry_run, "all_apps": all_apps}
+        show(context, all_of(opened, getattr(many, verb), chosen, **how))
 
 
 _changing(
@@ -152,47 +163,18 @@ def _filter(
     return OperationFilter(**{name: value for name, value in given.items() if value})
 
 
-@dataclass(frozen=True, slots=True)
-class _How:
-    """The other options of a change; `timeout_s` is None for one that does not wait."""
-
-    timeout_s: float | None
-    all_apps: bool
-    dry_run: bool
-
-
-def _change(
-    context: typer.Context, verb: str, ids: Sequence[str], wanted: "OperationFilter", how: _How
+def _change_each(
+    context: typer.Context, verb: str, ids: Sequence[str], timeout_s: float | None
 ) -> None:
-    """Retry or cancel runs: each by a request of its own, or those of filters."""
+    """Retry or cancel runs, each by a request of its own; wait for them unless it is None."""
     from views import runs
-    from views.runs import many as bulk
-    from views.runs.many import Selection
     from views.waiting import all_awaited, each
 
-    one, many, kind, good = {
-        "retry": (runs.retry, bulk.retry, runs.RepeatedAll, WENT_WELL),
-        "cancel": (runs.cancel, bulk.cancel, runs.CancelledAll, GONE),
+    one, kind, good = {
+        "retry": (runs.retry, runs.RepeatedAll, WENT_WELL),
+        "cancel": (runs.cancel, runs.CancelledAll, GONE),
     }[verb]
     opened = existing(context)
-    filters = wanted.model_dump(exclude_defaults=True)
-    if ids and filters:
-        raise Refused(BOTH)
-    if not ids or how.dry_run:
-        show(context, _many(opened, many, Selection(ids=tuple(ids), **filters), how))
-        return
     made: Any = kind(each(ids, lambda id: opened.ask(one, id)))
-    show(
-        context,
-        all_awaited(opened, made, how.timeout_s, good),
-        is_awaited=how.timeout_s is not None,
-    )
-
-
-def _many(door: Door, verb: "Callable[..., Bulk]", chosen: "Selection", how: _How) -> "Bulk":
-    """Change the runs that filters admit, or plan it."""
-    from views.waiting import all_of
-
-    if how.timeout_s is not None:
-        raise Refused("--wait is for ids; follow the others with `minutebook run list`")
-    return all_of(door, verb, chosen, dry_run=how.dry_run, all_apps=how.all_apps)
+    is_awaited = timeout_s is not None
+    show(context, all_awaited(opened, made, timeout_s, good), is_awaited=is_awaited)

@@ -276,30 +276,28 @@ def _asked_to_notify(plan: "RunPlan") -> bool | None:
     return typer.confirm(asked, default=False, err=True)
 
 
-@commands.command("pause")
-def pause(context: typer.Context, action: Optional = None, owner: Owner = None) -> None:
-    """Pause an action. Occurrences due so far are decided; unstarted runs are skipped."""
-    from views.changes import switching
+def _switching(verb: str, done: str, text: str) -> None:
+    """Make the command that pauses or resumes actions."""
 
-    opened = existing(context)
-    name, whose = _one_of(action, owner)
-    if name:
-        show(context, opened.ask(switching.pause, name))
-    else:
-        show(context, opened.ask(switching.pause_all, whose), of_owner=(whose, "paused"))
+    @commands.command(verb, help=text)
+    def switch(context: typer.Context, action: Optional = None, owner: Owner = None) -> None:
+        from views.changes import switching
+
+        opened = existing(context)
+        name, whose = _one_of(action, owner)
+        if name:
+            show(context, opened.ask(getattr(switching, verb), name))
+        else:
+            of_owner = opened.ask(getattr(switching, f"{verb}_all"), whose)
+            show(context, of_owner, of_owner=(whose, done))
 
 
-@commands.command("resume")
-def resume(context: typer.Context, action: Optional = None, owner: Owner = None) -> None:
-    """Resume an action. Occurrences during the pause are not caught up."""
-    from views.changes import switching
-
-    opened = existing(context)
-    name, whose = _one_of(action, owner)
-    if name:
-        show(context, opened.ask(switching.resume, name))
-    else:
-        show(context, opened.ask(switching.resume_all, whose), of_owner=(whose, "resumed"))
+_switching(
+    "pause",
+    "paused",
+    "Pause an action. Occurrences due so far are decided; unstarted runs are skipped.",
+)
+_switching("resume", "resumed", "Resume an action. Occurrences during the pause are not caught up.")
 
 
 @commands.command("delete")
