@@ -28,7 +28,7 @@ from minutebook.django.server import NOT_FOUND, Unavailable, translated_errors
 
 # What a button does: the permission that it needs, and what is said afterwards.
 VERBS = {
-    "run": ("run", "Operation {id} is {state}."),
+    "run": ("run", "Run {id} is {state}."),
     "pause": ("change", "The action is paused."),
     "resume": ("change", "The action is active."),
 }

@@ -209,7 +209,7 @@ def test_the_admin_pauses_resumes_and_runs(
     assert is_active is False
     assert "'nightly' is paused" in text_of(refused)
     assert "The action is active." in text_of(resumed)
-    assert re.search(r"Operation [0-9a-f-]{36} is (pending|queued)\.", text_of(ran))
+    assert re.search(r"Run [0-9a-f-]{36} is (pending|queued)\.", text_of(ran))
 
 
 def test_schedules_of_objects_are_shown_and_not_changed(
