@@ -15,10 +15,13 @@ from typing import Any
 
 from minutebook.error_text import text_of
 
+# An option of django-celery-beat until 2.7, which is a header since then: a task finds both alike.
+OF_DJANGO = "periodic_task_name"
 # What kombu is told beside the message, and what differs from one message to the next.
 ASIDE = frozenset(
     {"correlation_id", "reply_to", "expiration", "exchange", "routing_key", "headers"}
     | {"body", "declare", "retry", "retry_policy", "timeout", "confirm_timeout"}
+    | {OF_DJANGO}
 )
 # Headers of Celery that the options of an action say, and the one that beat writes.
 SAID = frozenset({"expires", "ignore_result", "celery_beat_task"})
@@ -90,9 +93,11 @@ def message_of(
         **{name: given[name] for name in ("task_id", "reply_to") if given.get(name)},
         **_arrives(app, found),
     }
-    if headers := {name: one for name, one in found["headers"].items() if name not in plain}:
-        headers.pop("celery_beat_task", None)
-        options.update({"headers": headers} if headers else {})
+    headers = {name: one for name, one in found["headers"].items() if name not in plain}
+    headers.pop("celery_beat_task", None)
+    if OF_DJANGO in found:
+        headers[OF_DJANGO] = found[OF_DJANGO]
+    options.update({"headers": headers} if headers else {})
     return {"task": task, "args": args, "kwargs": kwargs, "options": options}
 
 

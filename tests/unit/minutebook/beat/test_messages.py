@@ -194,3 +194,12 @@ def test_a_message_without_a_routing_key_is_refused() -> None:
 
     with pytest.raises(Unsendable, match="the exchange 'media' has no routing key"):
         message_options(app, {"queue": "video", "exchange": "media"})
+
+
+def test_the_name_that_django_celery_beat_gave_as_an_option_is_a_header() -> None:
+    app = application({})
+
+    assert message_options(app, {"periodic_task_name": "it"}) == {
+        "queue": "celery",
+        "headers": {"periodic_task_name": "it"},
+    }
