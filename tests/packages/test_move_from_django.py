@@ -179,7 +179,7 @@ def test_forty_periodic_tasks_are_cut_over_while_they_run(
     routes = {line["name"]: line["route"] for line in by_us}
     its = {name: routes[name] for name in ("each minute in Tokyo", "each minute 3")}
     assert [(one["exchange"], one["routing_key"], one["priority"]) for one in its.values()] == [
-        ("", "videos", None), ("", "urgent", 3),
+        ("media", "video.short", None), ("", "urgent", 3),
     ]  # fmt: skip
     reported_as(report, kinds)
 

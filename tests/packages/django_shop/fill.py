@@ -94,7 +94,7 @@ task(
 )
 task(
     "until 2100",
-    "same",
+    "differs",
     crontab=crontab("1", "9", zone="UTC"),
     expires=datetime(2100, 1, 1, tzinfo=UTC),
 )
