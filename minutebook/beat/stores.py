@@ -24,7 +24,7 @@ from minutebook.beat.entries import (
     overrides,
     said_of,
 )
-from minutebook.beat.instants import EPOCH, Ran
+from minutebook.beat.instants import Ran
 from minutebook.beat.schedules import class_name
 
 DJANGO = "django_celery_beat.schedulers.DatabaseScheduler"
@@ -87,7 +87,7 @@ def _of_its_own(app: Any, scheduler: Any) -> Iterator[dict[str, Any]]:
 
 
 def _of_django(app: Any, scheduler: Any) -> Iterator[dict[str, Any]]:
-    kind = _reading(scheduler.Entry)
+    kind = _reading(scheduler.Entry, app.now())
     for row in scheduler.Model._default_manager.order_by("pk"):
         its = copy(row)
         # An entry counts a one-off's runs, and saves it.
@@ -95,7 +95,7 @@ def _of_django(app: Any, scheduler: Any) -> Iterator[dict[str, Any]]:
         yield guarded(row.name, partial(_row, app, kind, its))
 
 
-def _reading(kind: Any) -> Any:
+def _reading(kind: Any, now: dt.datetime) -> Any:
     """Return a class of entries that writes no row: `at` is its time."""
 
     def default_now(entry: Any) -> dt.datetime:
@@ -106,7 +106,7 @@ def _reading(kind: Any) -> Any:
     def refuse(_entry: Any, _row: Any) -> None:
         raise Broken(DISABLES)
 
-    methods = {"at": EPOCH, "_default_now": default_now, "_disable": refuse}
+    methods = {"at": now, "_default_now": default_now, "_disable": refuse}
     return type(kind.__name__, (kind,), {**methods, "__module__": kind.__module__})
 
 
@@ -125,7 +125,9 @@ def _row(app: Any, kind: Any, row: Any) -> dict[str, Any]:
     is_bound = row.expires is not None and entry.options.get("expires") == row.expires
     if is_bound:
         del entry.options["expires"]
-    found = said_of(app, entry, Ran(aware(entry.last_run_at)))
+    # Until 2.7 a row that never ran counts from when beat starts, which is not known.
+    last_run_at = aware(entry.last_run_at)
+    found = said_of(app, entry, Ran(None if last_run_at == kind.at else last_run_at))
     add_remarks(found, [EXPIRES] if is_bound else [])
     bounds = {"starts_at": row.start_time, "ends_at": row.expires}
     return {

@@ -88,7 +88,7 @@ task("once", "same", crontab=crontab("0", "3", zone="UTC"), one_off=True)
 task("paused", "same", crontab=crontab("*"), enabled=False)
 task(
     "from 2100",
-    "differs",
+    "same",
     crontab=crontab("0", "9", zone="UTC"),
     start_time=datetime(2100, 1, 1, tzinfo=UTC),
 )
