@@ -81,9 +81,9 @@ def _globals(
 
     context.obj = Invocation(home, app or "default", json, is_bound=app is not None)
     if url or token or token_file or os.environ.get("SCHED_URL"):
-        from cli.remote.opening import Named, is_exposed, server_of
+        from cli.remote.opening import is_exposed, server_of
 
-        server = server_of(Named(home, url, token, token_file), app)
+        server = server_of(home=home, url=url, token=token, token_file=token_file, app=app)
         if server is None:
             return
         context.call_on_close(server.close)

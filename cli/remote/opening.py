@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,29 +14,25 @@ from views.files import read_text
 MISSING = "--url needs a token: set SCHED_TOKEN, or name a file with --token-file"
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
-    """What the global options name; None for an option that was left out."""
-
-    home: Path | None = None
-    url: str | None = None
-    token: str | None = None
-    token_file: Path | None = None
-
-
 def server_of(
-    named: Named, app: str | None, environ: Mapping[str, str] = os.environ
+    *,
+    home: Path | None = None,
+    url: str | None = None,
+    token: str | None = None,
+    token_file: Path | None = None,
+    app: str | None = None,
+    environ: Mapping[str, str] = os.environ,
 ) -> Server | None:
-    """Return the server of the options or of SCHED_URL, None for this machine; raises Refused.
+    """Return the server of the global options or of SCHED_URL; raises Refused.
 
-    `--home` means this machine, whatever SCHED_URL is.
+    It is None for this machine, which `--home` means, whatever SCHED_URL is.
     """
-    if named.home is not None and named.url is not None:
+    if home is not None and url is not None:
         raise Refused("--home and --url cannot be combined; choose one")
-    url = named.url or ("" if named.home is not None else environ.get("SCHED_URL", ""))
+    url = url or ("" if home is not None else environ.get("SCHED_URL", ""))
     if url:
-        return Server(_address(url), _token(named, environ), app)
-    if named.token is not None or named.token_file is not None:
+        return Server(_address(url), _token(token, token_file, environ), app)
+    if token is not None or token_file is not None:
         raise Refused("--token and --token-file are for a server; name it with --url or SCHED_URL")
     return None
 
@@ -70,14 +65,11 @@ def _address(text: str) -> str:
     return url.geturl().rstrip("/").removesuffix("/api")
 
 
-def _token(named: Named, environ: Mapping[str, str]) -> str:
-    if named.token is not None and named.token_file is not None:
+def _token(given: str | None, file: Path | None, environ: Mapping[str, str]) -> str:
+    if given is not None and file is not None:
         raise Refused("--token and --token-file cannot be combined; choose one")
-    if named.token_file is not None:
-        text = read_text(named.token_file)
-    else:
-        text = named.token or environ.get("SCHED_TOKEN", "")
-    token = text.strip()
+    named = given or environ.get("SCHED_TOKEN", "")
+    token = (named if file is None else read_text(file)).strip()
     if not token:
         raise Refused(MISSING)
     if not re.fullmatch(r"[!-~]+", token):

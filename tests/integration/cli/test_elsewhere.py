@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cli.main import run
-from cli.remote.opening import Named, is_exposed, server_of
+from cli.remote.opening import is_exposed, server_of
 from cli.remote.requests import request_of
 from cli.remote.server import Server
 from cli.tree import hoisted
@@ -313,27 +313,27 @@ def test_another_home_folder_means_this_machine(
 @pytest.mark.parametrize(
     ("named", "told"),
     [
-        pytest.param(Named(url="https://x.example", home=Path()), "--home and --url", id="home"),
-        pytest.param(Named(url="x.example"), "is not an address; write one", id="no_scheme"),
-        pytest.param(Named(url="https://x.example?a=b"), "is not an address", id="query"),
-        pytest.param(Named(url="https://[x"), "is not an address", id="broken"),
-        pytest.param(Named(url="https://a:b@x.example"), "holds a user or a password", id="user"),
-        pytest.param(Named(url="https://x.example"), "needs a token", id="no_token"),
-        pytest.param(Named(url="https://x.example", token="a b"), "token cannot have", id="odd"),
-        pytest.param(Named(token="mbt_x"), "are for a server", id="no_url"),
+        pytest.param({"url": "https://x.example", "home": Path()}, "--home and --url", id="home"),
+        pytest.param({"url": "x.example"}, "is not an address; write one", id="no_scheme"),
+        pytest.param({"url": "https://x.example?a=b"}, "is not an address", id="query"),
+        pytest.param({"url": "https://[x"}, "is not an address", id="broken"),
+        pytest.param({"url": "https://a:b@x.example"}, "holds a user or a password", id="user"),
+        pytest.param({"url": "https://x.example"}, "needs a token", id="no_token"),
+        pytest.param({"url": "https://x.example", "token": "a b"}, "token cannot have", id="odd"),
+        pytest.param({"token": "mbt_x"}, "are for a server", id="no_url"),
         pytest.param(
-            Named(url="https://x.example", token_file=Path("/nowhere")),
+            {"url": "https://x.example", "token_file": Path("/nowhere")},
             "/nowhere: cannot be read", id="no_file",
         ),
         pytest.param(
-            Named(url="https://x.example", token="mbt_x", token_file=Path("x")),
+            {"url": "https://x.example", "token": "mbt_x", "token_file": Path("x")},
             "--token and --token-file cannot", id="both",
         ),
     ],
 )  # fmt: skip
-def test_a_server_that_is_named_wrongly_is_refused(named: Named, told: str) -> None:
+def test_a_server_that_is_named_wrongly_is_refused(named: dict[str, Any], told: str) -> None:
     with pytest.raises((Refused, InvalidDocument), match=told) as refused:
-        server_of(named, None, {})
+        server_of(**named, environ={})
 
     assert "mbt_x" not in str(refused.value)
 
@@ -341,13 +341,13 @@ def test_a_server_that_is_named_wrongly_is_refused(named: Named, told: str) -> N
 def test_a_server_is_named_by_the_environment_and_by_options() -> None:
     environ = {"SCHED_URL": "https://x.example/below/", "SCHED_TOKEN": "mbt_x"}
 
-    assert server_of(Named(), None, {}) is None
-    assert server_of(Named(), "shop", environ) == Server("https://x.example/below", "mbt_x", "shop")
-    assert server_of(Named(url="http://y"), None, environ) == Server("http://y", "mbt_x")
-    assert server_of(Named(token="mbt_y"), None, environ) == Server(
-        environ["SCHED_URL"][:-1], "mbt_y"
-    )
-    assert "mbt_x" not in repr(server_of(Named(), None, environ))
+    assert server_of(environ={}) is None
+    found = server_of(app="shop", environ=environ)
+    assert found == Server("https://x.example/below", "mbt_x", "shop")
+    assert "mbt_x" not in repr(found)
+    assert server_of(url="http://y", environ=environ) == Server("http://y", "mbt_x")
+    named = server_of(token="mbt_y", environ=environ)
+    assert named == Server("https://x.example/below", "mbt_y")
 
 
 @pytest.mark.parametrize(
