@@ -1,4 +1,4 @@
-"""`minutebook status` and `doctor`: state and faults; `pause` and `resume`."""
+"""`minutebook status` and `doctor`: state and faults; `pause`, `resume` and `queue list`."""
 
 from typing import Annotated
 
@@ -6,9 +6,12 @@ import typer
 
 from cli.arguments import Until, door, existing, existing_here, of
 from cli.render import show
+from cli.tree import group
 from models.errors import Refused
 from views import status as states
 from views.status import pauses
+
+queues = group("Queues: list what is sent to.")
 
 All = Annotated[bool, typer.Option("--all", help="Everything.")]
 Queue = Annotated[
@@ -65,3 +68,9 @@ def resume(context: typer.Context, all_: All = False, queue: Queue = None) -> No
     if not (all_ or queue or of(context).is_bound):
         raise Refused("write --all, --queue NAME or --app NAME; `minutebook pause` lists them")
     show(context, existing(context).ask(pauses.resume, queue, all_))
+
+
+@queues.command("list")
+def list_queues(context: typer.Context) -> None:
+    """List the queues that are paused, and those that have runs or workers."""
+    show(context, existing(context).ask(pauses.list_queues))

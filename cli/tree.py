@@ -27,7 +27,7 @@ OWN_COMMANDS: Places = {
     "run": ("cli.runs:commands", "Runs of actions: list, show, retry, cancel."),
     "app": ("cli.apps:commands", "Small apps: tenants with data, users and actions."),
     "user": ("cli.users:commands", "Users of a small app."),
-    "event": ("cli.events:commands", "Events: what happened to users."),
+    "event": ("cli.users:events", "Events: what happened to users."),
     "step": ("cli.steps:commands", "Steps: what actions can do."),
     "job": ("cli.jobs:commands", "Jobs for workers in any language."),
     "token": ("cli.tokens:commands", "Tokens of the HTTP API, and links to the dashboard."),
@@ -46,7 +46,7 @@ OWN_COMMANDS: Places = {
         "Pause everything, a queue or a small app.",
     ),
     "resume": ("cli.status:resume", "End a pause."),
-    "queue": ("cli.queues:commands", "Queues: list what is sent to."),
+    "queue": ("cli.status:queues", "Queues: list what is sent to."),
     "simulate": (
         "cli.simulate:simulate",
         "Show what would be sent in a range, without a database.",

@@ -1,4 +1,4 @@
-"""`minutebook user …`: the users of a small app."""
+"""`minutebook user …` and `event …`: the users of a small app, and what happened to them."""
 
 import csv
 import io
@@ -17,9 +17,10 @@ from models.users import InvalidUsers
 from views import users
 from views.door import every
 from views.files import naming, read_documents, read_text
+from views.users import events as of_users
 
 commands = group_of("Users of a small app.")
-
+events = group_of("Events: what happened to users.")
 
 Id = Annotated[str, typer.Argument(help="The user's id.", metavar="ID")]
 Email = Annotated[str | None, typer.Option(help="Address (default: the id).")]
@@ -107,6 +108,18 @@ def update(
 def delete(context: typer.Context, id: Id) -> None:
     """Delete a user. Runs about the user stay."""
     show(context, existing(context).ask(users.delete, id))
+
+
+@events.command("send")
+def send(
+    context: typer.Context,
+    event: Annotated[str, typer.Argument(help="Name of an event.", metavar="EVENT")],
+    user: Annotated[str, typer.Option(help="Id of the user.")],
+    id: Annotated[str | None, typer.Option(help="The event's own id (default: a new one).")] = None,
+    at: Annotated[str | None, typer.Option(help="When it happened (default: now).")] = None,
+) -> None:
+    """Record an event of a user. Sending the same id twice changes nothing."""
+    show(context, existing(context).ask(of_users.send, event, user, id, at))
 
 
 def csv_rows(text: str) -> list[object]:
