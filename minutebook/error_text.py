@@ -7,7 +7,7 @@ import os
 import re
 import reprlib
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -19,7 +19,6 @@ MOST_TEXT = 16_000
 MOST_PARAMETERS = 30
 LONGEST_NAME = 60
 LONGEST_DEFAULT = 40
-_MARKS = ("/", "*")
 # Other values have a `repr` of their own, which is not called.
 _PLAIN = (bool, int, float, str, type(None))
 _WORDS = "pass|pwd|secret|token|key|credential|auth(?!or)"
@@ -85,21 +84,6 @@ def bounded(signatures: Iterable[tuple[str, list[str]]]) -> dict[str, list[str]]
         if left >= 0:
             found[name] = texts
     return found
-
-
-def are_parameters(texts: Sequence[str]) -> bool:
-    """Return whether these are as short and as few as a worker says them, and parameters each."""
-    # The marks are no parameters.
-    named = [one for one in texts if one not in _MARKS]
-    is_short = len(named) <= MOST_PARAMETERS and len(texts) <= MOST_PARAMETERS + len(_MARKS)
-    return is_short and all(map(_is_parameter, named))
-
-
-def _is_parameter(text: str) -> bool:
-    name, _, default = text.partition("=")
-    bare = re.sub(r"^\*{1,2}", "", name)
-    is_short = len(bare) <= LONGEST_NAME and len(default) <= LONGEST_DEFAULT
-    return is_short and bare.isidentifier()
 
 
 def _parameters(run: Callable[..., Any]) -> list[str] | None:

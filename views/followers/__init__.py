@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 import sqlalchemy as sa
 
 from broker.sending import send_started
-from minutebook.error_text import are_parameters, bounded
+from minutebook.error_text import bounded
 from minutebook.lease import CANCELLED
 from models.celery_task import SETTING
 from models.errors import DatabaseWentBack, LeaseLost, NotFound
@@ -276,5 +276,5 @@ def note_worker(follower: Follower, _id: str, said: LiveWorker) -> None:
         follows = tuple(one for one in said.follows if follower.allows(one))
         seen = Heartbeat(said.name, ",".join(said.queues), said.pid, follows=follows)
         its = ((one, said.signatures.get(one)) for one in follows)
-        known = bounded((one, texts) for one, texts in its if texts and are_parameters(texts))
+        known = bounded((one, texts) for one, texts in its if texts)
         workers.beat(connection, replace(seen, signatures=known))
