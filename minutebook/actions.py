@@ -16,9 +16,8 @@ import os
 import sys
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 
-from minutebook.client import TIMEOUT_S, Applied, Client, Explanation, Run
+from minutebook.client import TIMEOUT_S, Applied, Client, Explanation, Run, path_of
 
 __all__ = ["NotConfigured", "apply", "client", "delete", "explain", "pause", "resume", "run", "url"]
 
@@ -73,7 +72,7 @@ def resume(action: str) -> None:
 def delete(action: str) -> None:
     """Delete an action; its history stays."""
     with client() as server:
-        server.call("DELETE", _path(action))
+        server.call("DELETE", path_of(action))
 
 
 def explain(action: str, at: str) -> Explanation:
@@ -84,11 +83,7 @@ def explain(action: str, at: str) -> Explanation:
 
 def _post(action: str, verb: str) -> None:
     with client() as server:
-        server.call("POST", f"{_path(action)}:{verb}")
-
-
-def _path(action: str) -> str:
-    return f"/api/actions/{quote(action, safe='')}"
+        server.call("POST", f"{path_of(action)}:{verb}")
 
 
 def _setting(name: str) -> str:

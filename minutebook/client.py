@@ -79,7 +79,8 @@ class Explanation:
     operations: tuple[Mapping[str, Any], ...]
 
 
-def _path_of(action: str) -> str:
+def path_of(action: str) -> str:
+    """Return the path of an action, by its name or uid."""
     return f"/api/actions/{quote(action, safe='')}"
 
 
@@ -188,7 +189,7 @@ class Client:
         """
         params = {} if user is None else {"user": user}
         headers = {} if key is None else {"Idempotency-Key": key}
-        made = self._send("POST", f"{_path_of(action)}:run", params=params, headers=headers)
+        made = self._send("POST", f"{path_of(action)}:run", params=params, headers=headers)
         ran, ends_s = Run(made["id"], made["state"]), time.monotonic() + (wait_s or 0)
         while not ran.has_ended and (left_s := ends_s - time.monotonic()) > 0:
             threading.Event().wait(min(POLL_S, left_s))
@@ -206,7 +207,7 @@ class Client:
     def explain(self, action: str, at: datetime | str) -> Explanation:
         """Explain an instant: an aware datetime, or a text that may be in the action's zone."""
         instant = at if isinstance(at, str) else _text_of(at)
-        row = self._send("GET", f"{_path_of(action)}/explain", params={"at": instant})
+        row = self._send("GET", f"{path_of(action)}/explain", params={"at": instant})
         return Explanation(row["verdict"], row["text"], tuple(row["operations"]))
 
     def close(self) -> None:

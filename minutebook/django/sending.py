@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from django.apps import apps
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
@@ -20,7 +19,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from minutebook import actions
-from minutebook.client import ApiError, Client
+from minutebook.client import ApiError, Client, path_of
 from minutebook.django.server import INVALID, NOT_FOUND, Unavailable, translated_errors
 
 if TYPE_CHECKING:
@@ -121,7 +120,7 @@ def _asked(row: Schedule, server: Client) -> dict[str, Any]:
         (done,) = server.apply([row.document])
         return {"state": "sent", "detail": "\n".join(done.warnings)}
     try:
-        server.call("DELETE", f"/api/actions/{quote(row.name, safe='')}")
+        server.call("DELETE", path_of(row.name))
     except ApiError as error:
         if error.status != NOT_FOUND:
             raise
