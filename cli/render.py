@@ -123,7 +123,7 @@ def print_line(text: str = "", *, is_safe: bool = False) -> None:
 
 def print_exactly(text: str) -> None:
     """Print a file's text as it is; on a terminal, its control characters are escaped."""
-    sys.stdout.write(visible(text) if is_terminal(sys.stdout) else text)
+    sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
 
 
 def print_error(text: str) -> None:
@@ -204,19 +204,15 @@ def _print_marked(mark: str, text: str) -> None:
             sys.stderr.write(f"{shown}\n")
 
 
-def is_terminal(stream: TextIO) -> bool:
-    return stream.isatty()
-
-
 def _has_colour(stream: TextIO) -> bool:
     asked_not_to = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return is_terminal(stream) and not asked_not_to
+    return stream.isatty() and not asked_not_to
 
 
 def _print_table(table: Table) -> None:
     headings = [visible_line(one) for one in table.headings]
     rows = [[visible_line(one) for one in row] for row in table.rows]
-    if is_terminal(sys.stdout):
+    if sys.stdout.isatty():
         _print_fitting(headings, rows)
     else:
         for line in _aligned([headings, *rows]):
