@@ -268,7 +268,7 @@ def test_doctor_names_the_queue_that_lost_messages(
 
     found = environment.examine(installation_on(engine, settings)).root
 
-    assert "2 operations of queue quick lost their messages" in {one.text for one in found}
+    assert "2 runs of queue quick lost their messages" in {one.text for one in found}
 
 
 # RabbitMQ
