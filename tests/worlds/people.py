@@ -51,6 +51,13 @@ class People(Editor):
         except REFUSED as error:
             self.world.tell(f"refused: {str(error).splitlines()[0]}")
 
+    def _rows_for(self, verb: str) -> list[Any]:
+        """Return the ids that a verb may be asked for; those that run, if it cancels."""
+        query = "SELECT id FROM operations"
+        running = self.world.database.rows(f"{query} WHERE state = 'running' ORDER BY id")
+        found = running if verb == "cancel" else []
+        return found or self.world.database.rows(f"{query} ORDER BY id")
+
     def _act(self, edit: Fault, random: Random) -> None:
         engine, journal = self.world.engine, self.world.journal
         match edit.kind:
@@ -62,8 +69,7 @@ class People(Editor):
                 with engine.begin() as connection:
                     pauses.end(connection, EVERYTHING, "people")
             case "retry" | "cancel":
-                rows = self.world.database.rows("SELECT id FROM operations ORDER BY id")
-                if rows:
+                if rows := self._rows_for(edit.kind):
                     (id,) = random.choice(rows)
                     journal.note(edit.kind, operation=str(id))
                     do = retry if edit.kind == "retry" else cancel
@@ -89,6 +95,9 @@ def document_of(random: Random, name: str, now: datetime) -> dict[str, Any]:
     elif kind < 0.45:
         document["operations"] = {"job": {"url": f"https://jobs.example/{name[-1]}"}}
         document["policy"]["queue"] = JOBS
+    elif kind < 0.6:
+        # Long enough for its worker to be struck in it.
+        document["operations"]["storm_once"] = {"ms": 4_000}
     if random.random() < 0.15:
         document["when"] = {
             "every": "PT10S",
