@@ -1,6 +1,5 @@
 """`minutebook app …`: small apps (tenants), with their data, users and actions."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -9,13 +8,13 @@ import typer
 from cli.arguments import DryRun, door, existing, existing_here
 from cli.render import show
 from cli.tree import group
-from models.errors import Hint, InvalidDocument, Problem, Refused
+from models.errors import Hint, InvalidDocument, Refused
 from models.tenant.document import APP_NAME
 from views import apps
 from views.apps import changes, trust
 from views.apps.trust import TrustChange
-from views.door import Door, every
-from views.files import Document, read_all, read_documents
+from views.door import every
+from views.files import read_all, read_documents
 
 commands = group("Small apps: tenants with data, users and actions.")
 
@@ -77,7 +76,15 @@ def apply(
 ) -> None:
     """Create small apps, or update them to their documents; all or none."""
     documents, unread = read_all(files, changes.LONGEST_APP)
-    show(context, _applied(door(context), documents, unread, dry_run=dry_run), dry_run=dry_run)
+    problems = list(unread)
+    try:
+        # With a file that cannot be read nothing is stored; the faults of all are raised.
+        done = door(context).ask(changes.apply, documents, dry_run=dry_run or bool(unread))
+    except InvalidDocument as error:
+        problems += error.problems
+    if problems:
+        raise InvalidDocument(problems)
+    show(context, done, dry_run=dry_run)
 
 
 @commands.command("list")
@@ -106,17 +113,3 @@ def delete(
 ) -> None:
     """Delete a small app and all of its actions; history, users and data stay."""
     show(context, existing(context).ask(changes.delete, name, is_sure=yes))
-
-
-def _applied(
-    opened: Door, documents: Sequence[Document], unread: Sequence[Problem], *, dry_run: bool
-) -> changes.AppliedApps:
-    """Apply documents; with unreadable files store nothing, and raise the problems of all."""
-    problems = list(unread)
-    try:
-        done = opened.ask(changes.apply, documents, dry_run=dry_run or bool(unread))
-    except InvalidDocument as error:
-        problems += error.problems
-    if problems:
-        raise InvalidDocument(problems)
-    return done

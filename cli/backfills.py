@@ -1,7 +1,6 @@
 """`minutebook backfill ACTION`: run a range of an action's past."""
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -10,13 +9,6 @@ from cli.render import show
 from models.errors import Refused
 from views import backfills
 from views.waiting import backfill_awaited
-
-
-class Only(StrEnum):
-    """Which occurrences to run, if not both kinds."""
-
-    MISSING = "missing"
-    FAILED = "failed"
 
 
 def backfill(
@@ -31,7 +23,9 @@ def backfill(
         typer.Option("--from", help="First instant of the range; P3D means three days ago."),
     ] = None,
     last: Annotated[str | None, typer.Option("--to", help="Last instant of the range.")] = None,
-    only: Annotated[Only | None, typer.Option(help="Only these (default: both).")] = None,
+    only: Annotated[
+        Literal["missing", "failed"] | None, typer.Option(help="Only these (default: both).")
+    ] = None,
     dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = 3600.0,
