@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from inspect import Signature, signature
+from inspect import signature
 from typing import Any, Optional
 
 from pydantic import BaseModel
@@ -14,10 +14,9 @@ from minutebook.steps import NoParameters
 Row = Mapping[str, Any]
 # Gets the StepContext, its `parameters` those of the source; returns fresh rows each time.
 Factory = Callable[[Any], Iterable[Row]]
-# Returns the row to keep, or None to drop it; an exception is reported and drops the row.
-Mapper = Callable[[Row], Optional[Row]]
-# Gets the StepContext too, as the factory does.
-MapperOfContext = Callable[[Row, Any], Optional[Row]]
+# Gets a row and the StepContext; returns the row to keep, or None to drop it. An exception is
+# reported and drops the row.
+Mapper = Callable[[Row, Any], Optional[Row]]
 
 
 @dataclass(frozen=True)
@@ -26,8 +25,7 @@ class RegisteredReader:
 
     name: str
     factory: Factory
-    # Makes the mapper of one run, from its context.
-    mapper_of: Callable[[Any], Mapper] | None
+    mapper: Mapper | None
     parameters: type[BaseModel]
 
 
@@ -37,51 +35,38 @@ _registered: dict[str, RegisteredReader] = {}
 def reader(
     name: str,
     *,
-    mapper: Mapper | MapperOfContext | None = None,
+    mapper: Mapper | None = None,
     parameters: type[BaseModel] | None = None,
 ) -> Callable[[Factory], Factory]:
     """Register the decorated factory as the reader `name`.
 
     The factory takes a StepContext with the source's `parameters`, validated by the model
-    `parameters`, and returns a fresh iterable of rows. `mapper` takes a row, or a row and the
-    context. Raises ValueError for a name that is taken, and TypeError for a mapper that takes
-    neither.
+    `parameters`, and returns a fresh iterable of rows. `mapper` takes a row and the context. Raises
+    ValueError for a name that is taken, and TypeError for a mapper that does not take both.
     """
-    mapper_of = None if mapper is None else _mapper_of(name, mapper)
+    if mapper is not None:
+        _check_mapper(name, mapper)
 
     def register(factory: Factory) -> Factory:
         known = _registered.get(name)
         if known is not None and known.factory.__module__ != factory.__module__:
             raise ValueError(f"reader {name!r} is registered twice")
-        _registered[name] = RegisteredReader(name, factory, mapper_of, parameters or NoParameters)
+        _registered[name] = RegisteredReader(name, factory, mapper, parameters or NoParameters)
         return factory
 
     return register
 
 
-def _mapper_of(name: str, mapper: Callable[..., Row | None]) -> Callable[[Any], Mapper]:
-    """Return what makes a mapper of one argument, by the arguments that `mapper` requires."""
+def _check_mapper(name: str, mapper: Mapper) -> None:
     try:
-        takes = signature(mapper)
-    except (TypeError, ValueError):
-        # Some that are written in C do not say.
-        return lambda _context: mapper
-    if _fits(takes, 1):
-        return lambda _context: mapper
-    if _fits(takes, 2):
-        return lambda context: lambda row: mapper(row, context)
-    raise TypeError(
-        f"reader {name!r}: its mapper must take one argument, the row, or two, the row and the "
-        "context"
-    )
-
-
-def _fits(takes: Signature, count: int) -> bool:
-    try:
-        takes.bind(*(None,) * count)
+        signature(mapper).bind(None, None)
     except TypeError:
-        return False
-    return True
+        raise TypeError(
+            f"reader {name!r}: its mapper must take two arguments, the row and the context"
+        ) from None
+    except ValueError:
+        # Some that are written in C do not say.
+        return
 
 
 def registered_readers() -> dict[str, RegisteredReader]:

@@ -56,9 +56,9 @@ def _read(
 ) -> BadRows:
     rows: Any = ()
     try:
-        rows = found.factory(context)
-        mapper = None if found.mapper_of is None else found.mapper_of(context)
-        return _hidden(write_rows(rows, target, bounds, mapper), secrets)
+        rows, mapper = found.factory(context), found.mapper
+        mapped = None if mapper is None else lambda row: mapper(row, context)
+        return _hidden(write_rows(rows, target, bounds, mapped), secrets)
     except Stopped:
         raise
     except (SourceFailed, StepFailed) as error:

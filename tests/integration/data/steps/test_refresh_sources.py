@@ -197,7 +197,7 @@ def test_wrong_parameters_are_reported_without_their_values(work: Work, register
     assert "s3cret" not in str(failed.value)
 
 
-def test_a_mapper_may_take_the_context_too(work: Work, register: Register) -> None:
+def test_a_mapper_takes_a_row_and_the_context(work: Work, register: Register) -> None:
     register(
         """
         def mapper(row, context):
@@ -218,7 +218,7 @@ def test_a_mapper_may_take_the_context_too(work: Work, register: Register) -> No
 def test_a_mapper_changes_drops_and_leaves_out_rows(work: Work, register: Register) -> None:
     register(
         """
-        def mapper(row):
+        def mapper(row, _context):
             return None if row["id"] % 2 else {"id": row["id"], "share": 10 / (row["id"] - 20)}
 
         @minutebook.reader("crm", mapper=mapper)
