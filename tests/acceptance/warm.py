@@ -36,7 +36,7 @@ OURS = ["-P", "-m", "minutebook"]
 # (`billiard`, by `processes.worker`), a lock that forks share (`tasks.lease`), a thread (DuckDB, by
 # the built-in steps).
 LOADED = (
-    *("cli.main", "processes.daemon", "cli.actions", "cli.runs", "cli.users", "cli.events"),
+    *("cli.main", "processes.daemon", "cli.actions", "cli.runs", "cli.users"),
     *("cli.status", "cli.apps", "processes.up", "processes.web"),
     *("kombu.transport.redis", "sqlalchemy.dialects.sqlite", "psycopg"),
 )
