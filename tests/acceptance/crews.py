@@ -147,7 +147,7 @@ class Followed(Crew):
 
     def repeat(self, worker: Process) -> None:
         self.installation.put_messages(self._kept, queue="shop")
-        worker.said("is not run here: taken")
+        worker.said("does not start here: taken")
 
     def is_told(self, worker: Process) -> None:
         worker.said("ignored")

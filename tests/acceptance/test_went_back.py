@@ -83,7 +83,7 @@ def test_a_worker_whose_operation_is_gone_stops_and_it_is_a_finding(
 
     found = finding(installation)
     assert found is not None
-    assert found["text"].endswith(f"operation {id} is not recorded any more")
+    assert found["text"].endswith(f"run {id} is not recorded any more")
 
 
 def test_an_end_that_is_undone_is_a_lost_attempt(installation: Installation) -> None:

@@ -310,9 +310,9 @@ def test_explain_says_what_is_due_and_what_ended_nothing(
     not_due = why(engine, settings, other, NOON + 5 * MINUTE)
 
     assert due.verdict == "not_due_yet"
-    assert due.text.endswith(f"for the end of operation {id} success")
+    assert due.text.endswith(f"for the end of run {id} success")
     assert not_due.verdict == "not_an_occurrence"
-    assert 'no operation of "refresh" ended as success' in not_due.text
+    assert 'no run of "refresh" ended as success' in not_due.text
 
 
 def test_the_event_of_a_user_passes_on_its_user(engine: sa.Engine, clock: VirtualClock) -> None:

@@ -425,7 +425,7 @@ def test_a_cancelled_backfill_cancels_what_has_not_started(
     states = [one["state"] for one in rows_of(engine, action)]
     assert (stopped, count, states) == ([row["id"]], 2, ["running", "cancelled", "cancelled"])
     assert backfill_of(engine, row["id"])["state"] == "cancelled"
-    with pytest.raises(Refused, match="no backfill with operations that have not started"):
+    with pytest.raises(Refused, match="no backfill with runs that have not started"):
         backfill.cancel(engine, action.uid, "ben")
     assert counts_of(fill(engine, asked)) == (0, 2, 1)
 

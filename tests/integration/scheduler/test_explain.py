@@ -175,7 +175,7 @@ def test_one_that_waits_for_another_names_it(engine: sa.Engine, why: Why) -> Non
     action, other = make_weekly(engine), uuid4()
     update_operation(engine, make_operation(engine, action, SEVEN), waiting_for=other)
 
-    assert why(action, SEVEN).text == f"waits for operation {other} of the same action to end"
+    assert why(action, SEVEN).text == f"waits for run {other} of the same action to end"
 
 
 def test_one_that_failed_and_is_tried_again_tells_the_error(engine: sa.Engine, why: Why) -> None:

@@ -311,14 +311,14 @@ def test_a_small_app_changes_its_own_only(
 @pytest.mark.parametrize(
     ("chosen", "error", "problem"),
     [
-        pytest.param({}, Refused, "nothing chooses the operations to retry", id="nothing"),
+        pytest.param({}, Refused, "nothing chooses the runs to retry", id="nothing"),
         pytest.param({"state": ("success",)}, Refused, "retry takes", id="wrong_state"),
         pytest.param({"action": "ever minute"}, NotFound, "no action", id="unknown_action"),
         pytest.param({"since": "soon"}, Refused, "since 'soon'", id="no_instant"),
         pytest.param(
             {"cursor": "x", "state": ("failed",)}, Refused, "cursor 'x'", id="wrong_cursor"
         ),
-        pytest.param({"ids": ("x",)}, NotFound, "is not an operation's id", id="no_id"),
+        pytest.param({"ids": ("x",)}, NotFound, "is not a run's id", id="no_id"),
         pytest.param({"ids": ("0c2f",) * 501}, Refused, "501 ids are more than 500", id="too_many"),
     ],
 )

@@ -106,7 +106,7 @@ def test_a_look_back_longer_than_history_is_kept_is_refused(engine: sa.Engine) -
     with pytest.raises(InvalidAction) as refusal:
         change.apply_all(engine, [document], keeping(9))
     assert str(refusal.value) == (
-        'policy.look_back "P10D": is longer than operations are kept; write "P9D" or less, or set'
+        'policy.look_back "P10D": is longer than runs are kept; write "P9D" or less, or set'
         " SCHED_RETENTION_OPERATIONS_DAYS to 10 or more"
     ).replace('"P10D":', "'P10D':")
     assert change.apply_all(engine, [document], keeping(10))

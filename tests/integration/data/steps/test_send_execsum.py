@@ -142,7 +142,7 @@ def test_the_summary_shows_failures_since_the_last_one(published: Work, smtp: Ma
     _result, message = _summarise(published, smtp)
 
     text = text_of(message)
-    assert "2 operations went wrong (1 failed, 1 missed)." in text.splitlines()[0]
+    assert "2 runs went wrong (1 failed, 1 missed)." in text.splitlines()[0]
     assert "    no such table\n" in text
     assert "before the last one" not in text
 
@@ -154,7 +154,7 @@ def test_the_first_summary_looks_back_a_week(published: Work, smtp: MailServer) 
 
     _result, message = _summarise(published, smtp)
 
-    assert "1 operation went wrong (1 failed)." in text_of(message).splitlines()[0]
+    assert "1 run went wrong (1 failed)." in text_of(message).splitlines()[0]
 
 
 def test_its_own_operation_does_not_count(published: Work, smtp: MailServer) -> None:
