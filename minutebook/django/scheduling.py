@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
@@ -36,9 +36,19 @@ def owns_schedules(model: Owner) -> Owner:
     """
     if model._meta.abstract:
         raise TypeError(f"{model.__name__} is abstract; decorate the models that are made of it")
-    _owners.add(model)
-    post_delete.connect(_end_with, sender=model)
+    owner: Any = model._meta.concrete_model
+    _owners.add(owner)
+    for one in _with_proxies(owner):
+        post_delete.connect(_end_with, sender=one)
     return model
+
+
+def _with_proxies(model: Any) -> Iterator[Any]:
+    """Yield a model and its proxies: what is deleted through one sends no signal of the model."""
+    yield model
+    for one in model.__subclasses__():
+        if one._meta.proxy:
+            yield from _with_proxies(one)
 
 
 def schedule(
@@ -62,6 +72,8 @@ def schedule(
         known = ", ".join(sorted(OF_STEP | OF_ACTION))
         raise TypeError(f"a schedule has no {min(unknown)!r}; it has {known}")
     owner = owner_of(instance)
+    if instance._state.adding:
+        raise ValueError("save the object first: its schedules are named for its primary key")
     call = {"args": list(args), "kwargs": dict(kwargs or {})}
     options = {name: more.pop(name) for name in OF_STEP & more.keys()}
     step = {"task": getattr(task, "name", task), **call, **options}
@@ -91,13 +103,12 @@ def owner_of(instance: Model) -> str:
     model: Any = next((one for one in type(instance).__mro__ if one in _owners), None)
     if model is None:
         raise TypeError(f"decorate the model {type(instance).__name__} with @owns_schedules")
-    if instance.pk is None or instance._state.adding:
-        raise ValueError("save the object first: its schedules are named for its primary key")
     return f"{model._meta.label_lower}:{quote(str(instance.pk), safe='')}"
 
 
 def _name(owner: str, key: str) -> str:
-    return f"{owner}:{key}" if key else owner
+    # In the path of a URL no text has a slash.
+    return f"{owner}:{quote(key, safe='')}" if key else owner
 
 
 def _rule(when: Any) -> Any:
@@ -138,10 +149,10 @@ def _end_with(instance: Model, **_: Any) -> None:
     unschedule(instance)
 
 
-def _end_with_parents(sender: type[Model], **_: Any) -> None:
-    """Let a proxy, or a child, of a model that owns schedules end them too."""
-    if any(one in _owners for one in sender.__mro__):
+def _end_with_proxy(sender: Any, **_: Any) -> None:
+    """Let a proxy of a model that owns schedules end them too; a child deletes its parent."""
+    if sender._meta.proxy and sender._meta.concrete_model in _owners:
         post_delete.connect(_end_with, sender=sender)
 
 
-class_prepared.connect(_end_with_parents)
+class_prepared.connect(_end_with_proxy)

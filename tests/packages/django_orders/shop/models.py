@@ -21,6 +21,35 @@ class UrgentOrder(Order):
         proxy = True
 
 
+class GiftOrder(Order):
+    """A child: it has a table of its own, and each has a row in that of its parent."""
+
+    wish = models.CharField(max_length=50, default="")
+
+
+class Customer(models.Model):
+    """As a model of another application: it is not decorated."""
+
+
+class Regular(Customer):
+    """A proxy that was made before another one was decorated."""
+
+    class Meta:
+        """Without a table."""
+
+        proxy = True
+
+
+@owns_schedules
+class Debtor(Customer):
+    """A proxy that is decorated: the customers own the schedules."""
+
+    class Meta:
+        """Without a table."""
+
+        proxy = True
+
+
 @owns_schedules
 class Account(models.Model):
     """Its primary key is a text."""

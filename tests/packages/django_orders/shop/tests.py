@@ -10,6 +10,7 @@ from io import StringIO
 from typing import Any
 from unittest import mock
 
+from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import transaction
 from django.db.models.functions import Now
@@ -19,7 +20,7 @@ from minutebook import actions
 from minutebook.client import ApiError, Client
 from minutebook.django import schedule, sync, unschedule
 from minutebook.django.models import Schedule
-from shop.models import Account, Order, UrgentOrder
+from shop.models import Account, Customer, Debtor, GiftOrder, Order, Regular, UrgentOrder
 
 DAILY, HOURLY = "0 7 * * *", "0 * * * *"
 TASK = "shop.remind"
@@ -200,6 +201,49 @@ class Placed(TransactionTestCase):
 
         self.assertIsNone(stored(name))
 
+    def test_an_order_is_deleted_by_its_key_alone(self) -> None:
+        order, name = self.order()
+        remind(order)
+        Order(pk=order.pk).delete()
+
+        self.assertIsNone(stored(name))
+
+    def test_an_order_that_stays_without_its_child_keeps_its_schedules(self) -> None:
+        gift = GiftOrder.objects.create()
+        name = f"shop.order:{gift.pk}"
+        remind(gift)
+        GiftOrder.objects.get().delete(keep_parents=True)
+        self.assertEqual(rule(name), DAILY)
+
+        other = GiftOrder.objects.create()
+        remind(other)
+        GiftOrder.objects.get().delete()
+
+        self.assertEqual([one.pk for one in Schedule.objects.all()], [name])
+
+    def test_a_decorated_proxy_lets_its_model_own_them(self) -> None:
+        for kind in (Customer, Regular, Debtor):
+            debtor = Debtor.objects.create()
+            name = f"shop.customer:{debtor.pk}"
+            remind(debtor)
+            self.assertEqual(rule(name), DAILY)
+            kind.objects.get().delete()
+            self.assertIsNone(stored(name))
+
+    def test_another_server_or_app_has_not_ended_it(self) -> None:
+        order, name = self.order()
+        elsewhere = (
+            ({"MINUTEBOOK_APP": "elsewhere"}, 'small app "elsewhere" is unknown'),
+            ({"MINUTEBOOK_URL": f"{settings.MINUTEBOOK_URL}/x"}, "the server answered 404"),
+        )
+        for other, why in elsewhere:
+            remind(order)
+            with override_settings(**other):
+                unschedule(order)
+            self.assertEqual((row(name).state, row(name).detail), ("pending", why))
+            self.assertEqual(sync(), {"sent": 1, "pending": 0})
+            self.assertIsNone(stored(name))
+
     def test_an_order_deleted_while_the_server_is_away_ends_later(self) -> None:
         order, name = self.order()
         remind(order)
@@ -222,8 +266,12 @@ class Placed(TransactionTestCase):
 
         self.assertIsNone(stored(f"{name}:again"))
         self.assertEqual(rule(name), DAILY)
-        self.assertEqual(unschedule(order), 1)
+        remind(order, HOURLY, key="a/b ?")
+        self.assertEqual(rule(f"{name}:a%252Fb%2520%253F"), HOURLY)
+        self.assertEqual(unschedule(order), 2)
         self.assertEqual(Schedule.objects.count(), 0)
+        with actions.client() as server:
+            self.assertEqual(list(server.each("/api/actions")), [])
 
     def test_a_schedule_that_ended_in_the_same_transaction_begins_anew(self) -> None:
         order, name = self.order()
