@@ -110,10 +110,13 @@ def test_a_new_home_has_no_tables_of_what_is_left_out(
     migrated = installation.processes.run([*here, "migrate"], own)
     applied = installation.processes.run([*here, "app", "apply", str(document)], own)
     examined = installation.processes.run([*here, "doctor"], own).stdout
+    linked = installation.processes.run([*here, "token", "link", "--role", "admin"], own)
     with sqlite3.connect(home / "minutebook.db") as connection:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
 
     assert migrated.returncode == 0, migrated.stderr
+    assert ("/sign-in/" in linked.stdout) == ("dashboard" not in left_out), linked.stderr
+    assert linked.returncode == (2 if "dashboard" in left_out else 0), linked.stderr
     has_data = "data" not in left_out
     assert {"deliveries", "domains", "minutebook_data_version"} & tables == (
         {"deliveries", "domains", "minutebook_data_version"} if has_data else set()

@@ -9,6 +9,7 @@ from models.errors import Refused
 from models.roles import PERMITS, Permission, Role, TokenKind
 from models.store import audit, tokens
 from models.store.tokens import Bearer, TokenRequest
+from runtime.plug_ins import plug_ins
 from runtime.sections.web import WebSettings
 from views.installation import Installation
 from views.view import View
@@ -49,9 +50,11 @@ def open_session(installation: Installation, bearer: Bearer) -> str | None:
 def make_link(installation: Installation, role: Role) -> NewLink:
     """Make a link for the request's small app if it is bound to one, else for the installation.
 
-    Raises Refused for a role that may not look.
+    Raises Refused for a role that may not look, and if no plug-in has pages to sign in to.
     """
     _may_look(role)
+    if not any(one.signs_in for one in plug_ins()):
+        raise Refused("links open the dashboard, a plug-in that is not installed")
     app = installation.small_app if installation.is_bound else None
     app_id = None if app is None else app.id
     # A link from this machine is of the account that made it.
