@@ -71,6 +71,8 @@ def schedule(
     if unknown := more.keys() - OF_STEP - OF_ACTION:
         known = ", ".join(sorted(OF_STEP | OF_ACTION))
         raise TypeError(f"a schedule has no {min(unknown)!r}; it has {known}")
+    if isinstance(args, str):
+        raise TypeError(f"args are a list or a tuple, such as ({args!r},), not a text")
     owner = owner_of(instance)
     if instance._state.adding:
         raise ValueError("save the object first: its schedules are named for its primary key")

@@ -351,6 +351,8 @@ class Placed(TransactionTestCase):
             remind(Schedule())
         with self.assertRaisesRegex(TypeError, "has no 'polcy'"):
             remind(Order.objects.create(), polcy={})
+        with self.assertRaisesRegex(TypeError, r"such as \('Lyon',\)"):
+            schedule(Order.objects.create(), when=DAILY, task=TASK, args=("Lyon"))
 
 
 class WithoutServer(TestCase):
