@@ -29,15 +29,17 @@ Rows = Sequence[dict[str, Any]]
 LONGEST_GAP = timedelta(minutes=2)
 
 
-def last_outage(connection: sa.Connection, longest_gap: timedelta) -> Span | None:
-    """Return the outage that is not over yet, else the last one."""
+def outages(connection: sa.Connection, longest_gap: timedelta) -> tuple[Span, ...]:
+    """Return the last outage, and the one that is not over yet: each may be missing."""
+    stored = stored_span(connection)
+    found = () if stored is None else (stored,)
     last_now, now = (
         key_values.instant_value(connection, key_values.LAST_NOW),
         read_clock(connection),
     )
     if last_now is None or now - last_now <= longest_gap:
-        return stored_span(connection)
-    return Span(_since(connection, last_now), now, now)
+        return found
+    return (*found, Span(_since(connection, last_now), now, now))
 
 
 def _since(connection: sa.Connection, last_now: datetime) -> datetime:
@@ -86,9 +88,9 @@ def record_missed(connection: sa.Connection, rows: Rows, spans: Rows) -> int:
     rows = [row | {"reason": causes.reason(row, "occurrence_at")} for row in rows]
     spans = [span | {"reason": causes.reason(span, "first_at", "last_at")} for span in spans]
     # Before what is counted for them. In one order, so that two daemons never deadlock.
-    if causes.is_outage and causes.down:
+    for down in sorted(causes.down, key=lambda one: one.about):
         # Again, if it has been told, or was ahead of a clock that was set back.
-        findings.begin(connection, causes.down, or_ahead=True)
+        findings.begin(connection, down, or_ahead=True)
     findings.note(connection, sorted(causes.found, key=lambda one: one.about))
     return record.record_missed(connection, rows, spans)
 
@@ -101,21 +103,23 @@ class _Causes:
     """
 
     def __init__(self, connection: sa.Connection, last_day: date) -> None:
-        self.outage = last_outage(connection, settings_in_use().scheduler.longest_gap)
-        self.down = self.outage and found(self.outage.begin, self.outage.text)
+        self.outages = outages(connection, settings_in_use().scheduler.longest_gap)
         self.day = f" | {last_day}"
         self.found: set[Found] = set()
-        self.is_outage = False
+        # The outages among them.
+        self.down: set[Found] = set()
 
     def reason(self, row: dict[str, Any], *ends: str) -> str:
         """Return the reason with its cause: the outage, if all was missed in it."""
-        outage, down, reason = self.outage, self.down, str(row["reason"])
+        reason = str(row["reason"])
         is_overtaken = reason.startswith(OVERTAKEN)
         is_by_time = is_overtaken or reason.startswith(TOO_LATE)
-        if outage and down and is_by_time and outage.covers(row[ends[0]], row[ends[-1]]):
-            self.is_outage = True
+        first_at, last_at = row[ends[0]], row[ends[-1]]
+        outage = next((one for one in self.outages if one.covers(first_at, last_at)), None)
+        if outage is not None and is_by_time:
+            self.down.add(found(outage.begin, outage.text))
             is_one = len(ends) == 1
-            return f"{reason}: {down.text}" if is_overtaken and is_one else down.text
+            return f"{reason}: {outage.text}" if is_overtaken and is_one else outage.text
         if not is_overtaken:
             self.found.add(found(reason, reason, self.day))
         return reason

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
@@ -12,7 +12,9 @@ from minutebook.steps import StepContext
 from models.operation import AttemptKey
 from models.store.operations.heartbeat import RunHistory
 from runtime.config import Settings
-from tasks.progress import Progress
+
+if TYPE_CHECKING:
+    from tasks.progress import Progress
 
 _REMEMBERED = ("run_number", "last_success_at", "checkpoint")
 
@@ -54,7 +56,7 @@ class WorkContext(StepContext):
     engine: sa.Engine
     settings: Settings
     is_manual: bool
-    reporter: Progress
+    reporter: "Progress"
     time_left_source: Callable[[], timedelta]
     should_stop_source: Callable[[], bool]
     # Whether the user of a manual run wants the mail that a step leaves to them; None: the step

@@ -13,7 +13,12 @@ ROOT = Path(__file__).parents[3]
 HERE = ROOT / "web" / "dashboard"
 SOURCES = "\n".join(
     path.read_text("utf-8")
-    for path in (*HERE.rglob("*.py"), *HERE.glob("templates/*.html"), ROOT / "data" / "pages.py")
+    for path in (
+        *HERE.rglob("*.py"),
+        *HERE.glob("templates/*.html"),
+        *(ROOT / "data" / "pages").rglob("*.py"),
+        *(ROOT / "data" / "pages").rglob("*.html"),
+    )
 )
 USED = re.compile(r"""say\(\s*f?["']([\w.]+)(["']|[{.]|_\{)""")
 # Of keys that are put together: the part that is written.
