@@ -88,7 +88,7 @@ def live(asked: tuple[argparse.Namespace, int]) -> Tally:
 
             server = stack.enter_context(cluster())
         for plan in _plans(given, number):
-            found = tally.live(plan, server)
+            found = _told(tally, plan, server)
             if found:
                 say(f"seed {plan.seed}: {len(found)} violations", *found[:5])
             if found and given.shrink:
@@ -96,6 +96,16 @@ def live(asked: tuple[argparse.Namespace, int]) -> Tally:
             if found and given.stop:
                 break
     return tally
+
+
+def _told(tally: Tally, plan: Plan, server: PostgreSQL | None) -> list[str]:
+    """Live through a world; an error that ends it is a violation."""
+    try:
+        return tally.live(plan, server)
+    except Exception as error:
+        # In words: not every error can be sent to another process.
+        tally.violations += 1
+        return [f"raised: {error!r}"]
 
 
 def _plans(given: argparse.Namespace, number: int) -> Iterator[Plan]:
