@@ -15,6 +15,7 @@ from runtime.database import DATABASE_AWAY
 from scheduler.loop import Daemon
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
+from scheduler.tz_release import OtherRelease
 from tasks import backfill
 from tasks.built_in import built_in_steps
 from tasks.execute import run_attempt
@@ -54,7 +55,11 @@ class Crew:
     def daemon(self) -> None:
         """Tick every few seconds."""
         stop: Any = Waits(self.loom)
-        Daemon(self.world.engine, self.world.settings, built_in_steps(), stop, self.loom.name).run()
+        # One of an older tz release ends, and is started again.
+        with suppress(OtherRelease):
+            Daemon(
+                self.world.engine, self.world.settings, built_in_steps(), stop, self.loom.name
+            ).run()
 
     def tick_once(self, at: datetime) -> None:
         """Make one tick at an instant, like `--once --at`."""
