@@ -54,9 +54,11 @@ class People(Editor):
     def _rows_for(self, verb: str) -> list[Any]:
         """Return the ids that a verb may be asked for; those that run, if it cancels."""
         query = "SELECT id FROM operations"
-        running = self.world.database.rows(f"{query} WHERE state = 'running' ORDER BY id")
-        found = running if verb == "cancel" else []
-        return found or self.world.database.rows(f"{query} ORDER BY id")
+        if verb == "cancel":
+            running = self.world.database.rows(f"{query} WHERE state = 'running' ORDER BY id")
+            if running:
+                return running
+        return self.world.database.rows(f"{query} ORDER BY id")
 
     def _act(self, edit: Fault, random: Random) -> None:
         engine, journal = self.world.engine, self.world.journal

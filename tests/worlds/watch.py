@@ -41,7 +41,7 @@ RESUMED = (
 DELETED = "INSERT INTO world_moves (what, action_uid) VALUES ('deleted', NEW.uid);"
 SET_RIGHT = "INSERT INTO world_moves (what) VALUES ('set right');"
 # Newer runs of an action that began before an older one's retry.
-OVERTAKEN = (
+NEWER_BEGAN = (
     "SELECT new.id FROM operations AS one JOIN operations AS new"
     " ON new.action_uid = one.action_uid AND new.occurrence_at > one.occurrence_at"
     " WHERE one.cause = 'schedule' AND new.cause = 'schedule'"
@@ -224,7 +224,7 @@ class Watch:
         if move.row["is_held"]:
             yield f"nothing starts in a pause: {move.key} started"
         is_retry = int(move.row["failures"]) > 0
-        if is_retry and self._database.rows(f"{OVERTAKEN} AND one.id = '{move.row['id']}'"):
+        if is_retry and self._database.rows(f"{NEWER_BEGAN} AND one.id = '{move.row['id']}'"):
             yield f"no retry starts after a newer run: {move.key} started"
 
     def _leaves(self, move: Move) -> Iterator[str]:
