@@ -78,6 +78,7 @@ def serve(
     settings = installation.settings
     below = settings.web.root_path if root_path is None else root_path
     set_up_logs(settings.log, "web")
+    _open_as_many_as_allowed()
     # Leave out its lines about start and stop; ours say more.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     # A connection for each thread.
@@ -98,7 +99,6 @@ def serve(
             signal.signal(number, server.end_soon)
         end_with_parent()
         watch.start(settings)
-        _open_as_many_as_allowed()
         keep_what_is_loaded()
         Thread(target=_say_alive, args=(installation,), name="alive", daemon=True).start()
         server.run(sockets=[own] if local is None else [own, local])

@@ -58,11 +58,12 @@ def _install(folder: Path, plug_ins: list[EntryPoint]) -> None:
     (installed / "entry_points.txt").write_text(f"[{GROUP}]\n{''.join(lines)}")
 
 
-def _form(installation: Installation, address: str) -> tuple[int, str]:
+def _form(installation: Installation, address: str, *, is_there: bool) -> tuple[int, str]:
     """Return the status and the text of the page that makes an action, as an admin sees it."""
-    link = urlsplit(installation.cli("token", "link", "--role", "admin")["url"]).path
     with httpx.Client(base_url=address, headers={"Origin": address}) as browser:
-        browser.post(link)
+        if is_there:
+            link = installation.cli("token", "link", "--role", "admin")["url"]
+            browser.post(urlsplit(link).path)
         shown = browser.get("/apps/default/new-action")
         return shown.status_code, shown.text
 
@@ -85,7 +86,7 @@ def test_what_is_due_runs_and_every_door_opens(
         answers = {path: asking.get(path).status_code for path in ("/readyz", "/api/actions")}
         figures = asking.get("/metrics").text
         shown = asking.get("/api/apps/default").json()
-    page, form = _form(installation, address)
+    page, form = _form(installation, address, is_there="dashboard" not in left_out)
 
     assert ticked.returncode == 0, ticked.stderr
     assert ran["state"] == "success", ran
