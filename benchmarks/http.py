@@ -10,9 +10,9 @@ from typing import Any
 
 from benchmarks.harness import Database, process, until
 from models.roles import Role
+from services import tokens
+from services.installation import Installation
 from tests.servers import free_port
-from views import tokens
-from views.installation import Installation
 
 
 @dataclass(frozen=True)

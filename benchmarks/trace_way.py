@@ -32,11 +32,11 @@ from models.tables import action_cursor
 from models.values import format_instant
 from runtime.database import reading
 from scheduler.loop import Daemon
+from services.changes import apply
+from services.explanation import explain
+from services.installation import Installation
 from tasks.built_in import built_in_steps
 from tasks.execute import run_attempt
-from views.changes import apply
-from views.explanation import explain
-from views.installation import Installation
 
 COLUMNS = ("files", "lines", "functions", "statements", "transactions")
 STORE, NEW, DUE, IDLE = "JSON to row", "tick, new action", "tick, action due", "tick, none due"

@@ -10,11 +10,11 @@ from cli.render import show
 from cli.tree import group
 from models.errors import Hint, InvalidDocument, Refused
 from models.tenant.document import APP_NAME
-from views import apps
-from views.apps import changes, trust
-from views.apps.trust import TrustChange
-from views.door import every
-from views.files import read_all, read_documents
+from services import apps
+from services.apps import changes, trust
+from services.apps.trust import TrustChange
+from services.door import every
+from services.files import read_all, read_documents
 
 commands = group("Small apps: tenants with data, users and actions.")
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from models.errors import Refused
-from views.door import Door, Here
-from views.installation import Installation
-from views.installation import existing as that_is_made
+from services.door import Door, Here
+from services.installation import Installation
+from services.installation import existing as that_is_made
 
 if TYPE_CHECKING:
     from cli.remote.server import Server

@@ -7,8 +7,8 @@ import typer
 from cli.arguments import DryRun, Timeout, Wait, existing
 from cli.render import show
 from models.errors import Refused
-from views import backfills
-from views.waiting import backfill_awaited
+from services import backfills
+from services.waiting import backfill_awaited
 
 
 def backfill(

@@ -7,7 +7,7 @@ import typer
 from cli.arguments import existing
 from cli.render import show
 from cli.tree import group
-from views import channels
+from services import channels
 
 commands = group("Channels: chats and pagers that hooks may notify.")
 

@@ -9,10 +9,10 @@ from cli.arguments import door, existing
 from cli.render import show
 from cli.tree import group as group_of
 from models.errors import Refused
-from views import jobs
-from views.door import every
-from views.files import read_documents
-from views.jobs.documents import EVERY_S, new_job
+from services import jobs
+from services.door import every
+from services.files import read_documents
+from services.jobs.documents import EVERY_S, new_job
 
 commands = group_of("Jobs for workers in any language.")
 

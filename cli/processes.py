@@ -7,7 +7,7 @@ import typer
 
 from cli.arguments import here
 from cli.render import show
-from views import installation as opened
+from services import installation as opened
 
 RunNow = Annotated[
     bool, typer.Option("--run-now", help="Run every enabled action once after the start.")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from cli.arguments import Invocation
-    from views.view import Shown
+    from services.view import Shown
 
 NONE: Mapping[str, str] = MappingProxyType({})
 STYLES = {
@@ -69,7 +69,7 @@ def show(context: typer.Context, view: "Shown", **options: Any) -> None:
     `options` are for its text form only.
     """
     from cli.arguments import of
-    from views.view import as_json, json_text
+    from services.view import as_json, json_text
 
     invocation = of(context)
     for note in (*invocation.notes, *view.notes):
@@ -99,9 +99,9 @@ def text_of(view: "Shown", **options: Any) -> Iterable[Line]:
 
 
 def _texts_of(module: str) -> str:
-    """Return the module with the texts of a module's views; a plug-in has one for all of them."""
+    """Return the module with the texts of a service's results; a plug-in has one for all."""
     room, *names = module.split(".")
-    return f"cli.texts.{names[0]}" if room == "views" else f"{room}.texts"
+    return f"cli.texts.{names[0]}" if room == "services" else f"{room}.texts"
 
 
 def print_lines(lines: Iterable[Line]) -> None:
@@ -182,7 +182,7 @@ def document_lines(document: object) -> Iterator[str]:
 
 def cell(value: object) -> str:
     """Return a value as a cell shows it: instants in UTC, the first line of a text."""
-    from views.words import instant
+    from services.words import instant
 
     match value:
         case None:

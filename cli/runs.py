@@ -11,11 +11,11 @@ from cli.render import print_line, show
 from cli.tree import group
 from models.errors import Refused
 from models.operation import WENT_WELL, OperationState
-from views import operations
-from views.door import every
+from services import operations
+from services.door import every
 
 if TYPE_CHECKING:
-    from views.operations.filter import OperationFilter
+    from services.operations.filter import OperationFilter
 
 commands = group("Runs of actions: list, show, retry, cancel.")
 
@@ -76,7 +76,7 @@ def logs(
     ] = False,
 ) -> None:
     """Show the last 200 log lines of a run's steps."""
-    from views.waiting import new_lines
+    from services.waiting import new_lines
 
     opened = existing(context)
     if not follow:
@@ -93,8 +93,8 @@ def logs(
 def watch(context: typer.Context, id: Id) -> None:
     """Follow a run until it ends, with a line for each change."""
     from cli.texts.operations import in_one_line
-    from views.view import json_line
-    from views.waiting import changes
+    from services.view import json_line
+    from services.waiting import changes
 
     as_json = of(context).as_json
     for one in changes(existing(context), id):
@@ -122,8 +122,8 @@ def _changing(verb: str, text: str) -> None:
         wait: Wait = False,
         timeout: Timeout = 3600.0,
     ) -> None:
-        from views.runs import many
-        from views.waiting import all_of
+        from services.runs import many
+        from services.waiting import all_of
 
         wanted = _filter(action, state, since, until, reason, task)
         filters = wanted.model_dump(exclude_defaults=True)
@@ -156,7 +156,7 @@ def _filter(
     task: str | None,
 ) -> "OperationFilter":
     """Return the filter of the options that lists and changes share."""
-    from views.operations.filter import OperationFilter
+    from services.operations.filter import OperationFilter
 
     given = {"action": action, "state": tuple(state or ()), "since": since, "until": until}
     given |= {"reason": reason, "task": task}
@@ -167,8 +167,8 @@ def _change_each(
     context: typer.Context, verb: str, ids: Sequence[str], timeout_s: float | None
 ) -> None:
     """Retry or cancel runs, each by a request of its own; wait for them unless it is None."""
-    from views import runs
-    from views.waiting import all_awaited, each
+    from services import runs
+    from services.waiting import all_awaited, each
 
     one, kind, good = {
         "retry": (runs.retry, runs.RepeatedAll, WENT_WELL),

@@ -7,7 +7,7 @@ import typer
 
 from cli.arguments import here
 from cli.render import show
-from views.simulation import SimulationRequest, simulation
+from services.simulation import SimulationRequest, simulation
 
 
 def simulate(

@@ -8,8 +8,8 @@ from cli.arguments import Until, door, existing, existing_here, of
 from cli.render import show
 from cli.tree import group
 from models.errors import Refused
-from views import status as states
-from views.status import pauses
+from services import status as states
+from services.status import pauses
 
 queues = group("Queues: list what is sent to.")
 
@@ -39,7 +39,7 @@ def doctor(context: typer.Context) -> None:
 
     Exits with 1 if there is a fault.
     """
-    from views.doctor import environment
+    from services.doctor import environment
 
     show(context, door(context).ask(environment.examine))
 

@@ -5,7 +5,7 @@ import typer
 from cli.arguments import door
 from cli.render import show
 from cli.tree import group
-from views import steps
+from services import steps
 
 commands = group("Steps: what actions can do.")
 

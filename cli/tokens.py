@@ -8,9 +8,9 @@ from cli.arguments import door, existing, here
 from cli.render import show
 from cli.tree import group as group_of
 from models.roles import Role
-from views import tokens
-from views.door import every
-from views.tokens import sessions
+from services import tokens
+from services.door import every
+from services.tokens import sessions
 
 commands = group_of("Tokens of the HTTP API, and links to the dashboard.")
 

@@ -14,10 +14,10 @@ from cli.render import show
 from cli.tree import group as group_of
 from models.errors import Problem
 from models.users import InvalidUsers
-from views import users
-from views.door import every
-from views.files import naming, read_documents, read_text
-from views.users import events as of_users
+from services import users
+from services.door import every
+from services.files import naming, read_documents, read_text
+from services.users import events as of_users
 
 commands = group_of("Users of a small app.")
 events = group_of("Events: what happened to users.")

@@ -13,9 +13,9 @@ from models.users import parse_users
 from runtime.logs.events import EventLog
 from scheduler.changes import change
 from scheduler.changes.default_actions import give_maintenance
+from services.files import documents_in, read_documents, read_text
+from services.installation import Installation
 from tasks.built_in import built_in_steps
-from views.files import documents_in, read_documents, read_text
-from views.installation import Installation
 
 logger = EventLog("minutebook.demo")
 

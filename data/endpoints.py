@@ -6,11 +6,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import StreamingResponse
 
-from data.views import rows, status, summary, templates
-from data.views.status import DataStatus, PublicStatus
+from data.services import rows, status, summary, templates
+from data.services.status import DataStatus, PublicStatus
 from models.errors import NotFound
 from models.roles import Permission
-from views.installation import Installation
+from services.installation import Installation
 from web.access import of_app
 from web.bodies import JSON_LINES
 from web.downloads import Download

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from cli.render import Line, listing, rows_of, sentence
-from data.views.status import DataOfApp, DataStatus
-from data.views.summary import SummaryPreview
-from data.views.templates import TemplatePreview, Templates, TriedMail
-from views.apps import App
-from views.words import instant
+from data.services.status import DataOfApp, DataStatus
+from data.services.summary import SummaryPreview
+from data.services.templates import TemplatePreview, Templates, TriedMail
+from services.apps import App
+from services.words import instant
 
 COLUMNS = {"name": "NAME", "subject": "SUBJECT", "parts": "PARTS", "state": "STATE"}
 DOMAIN_COLUMNS = {

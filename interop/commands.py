@@ -14,11 +14,11 @@ from cli.render import show
 from cli.tree import group
 from interop.entries import Entry, Refused
 from interop.exported import Format
-from interop.views import imports
+from interop.services import imports
 from models.errors import Refused as RefusedCommand
 from runtime.clock import machine_zone, utc_now
 from runtime.visible import visible_line
-from views.files import read_documents, read_one, read_text
+from services.files import read_documents, read_one, read_text
 
 # In bytes: more than ten thousand entries.
 LONGEST = 8 * 1024 * 1024
@@ -144,7 +144,7 @@ def import_jobs(
 ) -> None:
     """Import a list of jobs for workers in any language. Prints the actions, and a report."""
     from interop.jobs import entries_of
-    from views.jobs import LONGEST_IMPORT
+    from services.jobs import LONGEST_IMPORT
 
     entries = entries_of(read_documents(file, LONGEST_IMPORT))
     _store_or_show(context, entries, _Storing(None, None, apply, cut_over))
@@ -165,8 +165,8 @@ def export(
     ] = None,
 ) -> None:
     """Print the actions of a small app for another scheduler, and a report."""
+    from interop.services import exports
     from interop.texts import report_of_export
-    from interop.views import exports
 
     documents = exports.documents_of(existing(context), owner)
     made = exports.export(of(context), documents, format, zone)

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 from interop.entries import Entry, Refused
 from models.errors import InvalidDocument
-from views.files import Document
-from views.jobs.documents import NewJob, check_is_first, document_of, first_runs, new_job
+from services.files import Document
+from services.jobs.documents import NewJob, check_is_first, document_of, first_runs, new_job
 
 OWNER = "import:jobs"
 # First runs are counted from here, so that importing a file again changes nothing.

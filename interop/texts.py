@@ -7,9 +7,9 @@ from textwrap import wrap
 
 from cli.render import document_lines
 from interop.outcomes import OUTCOMES, Kind
-from interop.views.exports import Export
-from interop.views.imports import Import, Moved
-from views.words import instant
+from interop.services.exports import Export
+from interop.services.imports import Import, Moved
+from services.words import instant
 
 WIDTH = 80
 FEW = 3

@@ -20,9 +20,9 @@ from runtime.plug_ins import added, plug_ins
 from runtime.scratch import hold, sweep
 from runtime.stopping import Stop
 from runtime.supervisor import Child, folder_lock, lock_holder, own_command, stop_all
-from views import tokens
-from views.installation import Installation, migrate
-from views.tokens import sessions
+from services import tokens
+from services.installation import Installation, migrate
+from services.tokens import sessions
 
 logger = EventLog("minutebook.up")
 

@@ -22,10 +22,10 @@ from runtime.clock import monotonic, utc_now
 from runtime.config import Settings
 from runtime.database import DATABASE_AWAY, make_engine, reading, reason_of
 from runtime.logs.events import EventLog
+from services.verdict import Seen, look
+from services.verdict.alarms import broken, is_due, is_over
 from tasks.notices import deliver, hand_over
 from tasks.notices.undelivered import Undelivered
-from views.verdict import Seen, look
-from views.verdict.alarms import broken, is_due, is_over
 
 logger = EventLog("minutebook.watch")
 

@@ -23,7 +23,7 @@ from runtime.logs import set_up_logs
 from runtime.logs.events import EventLog
 from runtime.sections.web import WebSettings
 from runtime.supervisor import end_with_parent
-from views.installation import Installation
+from services.installation import Installation
 from web.app import HEADERS, make_app, stop_waiting
 from web.guards import BehindProxies, BelowPath, WithHeaders
 from web.handout import AT_ONCE

@@ -95,7 +95,7 @@ class PlugIn:
     app_stored: Names = ()
     # Return by kind the names that actions may use: take a connection and the small app's id.
     app_names: Names = ()
-    # What its view shows as well, see `views.apps.show`: its fields as a view, their values, and
+    # What its view shows as well, see `services.apps.show`: its fields as a view, their values, and
     # the lines for them on a terminal.
     app_view: Names = ()
     app_shown: Names = ()
@@ -104,7 +104,7 @@ class PlugIn:
     home: Mapping[str, str] = field(default_factory=dict)
     # Conditions of actions that want to send mail; each has an index.
     mail_wanted: Names = ()
-    # What a manual run mails beside its steps that send: see `views/runs/outgoing.py`.
+    # What a manual run mails beside its steps that send: see `services/runs/outgoing.py`.
     mailed: Names = ()
     # The query of the mails of a small app that count against its ceiling; takes its id. And the
     # verbs of the audit trail that may have sent another one.

@@ -24,7 +24,7 @@ LONGEST_ERROR = 1_000
 ROOT = Path(__file__).resolve().parent.parent
 OWN_NAMES = {
     "broker", "cli", "cron", "data", "interop", "migrations", "minutebook", "models", "processes",
-    "runtime", "scheduler", "scheduler_server", "tasks", "views", "web",
+    "runtime", "scheduler", "scheduler_server", "services", "tasks", "web",
 }  # fmt: skip
 
 

@@ -37,9 +37,9 @@ from scheduler.changes.change import create_all
 from scheduler.changes.revisions import revision_of
 from scheduler.changes.validation import ChangeContext
 from scheduler.record import ActionRef, operation_row
+from services.installation import Installation
 from tasks.built_in import built_in_steps
 from tests.attempts import claim
-from views.installation import Installation
 
 DEFAULT_APP = SmallApp(1, "default", "UTC")
 STEPS = built_in_steps()

@@ -11,7 +11,7 @@ from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.end import EndResult
 from models.store.operations.start_checks import NotStarted
 from models.store.operations.take import Claim, ClaimRequest, recorded_of
-from views.followers import attempts
+from services.followers import attempts
 
 
 def take(

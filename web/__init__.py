@@ -1,1 +1,1 @@
-"""The HTTP door: it parses a request, calls one function of `views`, and returns its result."""
+"""The HTTP door: it parses a request, calls one function of `services`, and returns its result."""

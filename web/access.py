@@ -17,8 +17,8 @@ from models.store import tokens
 from models.store.tokens import Bearer
 from runtime.clock import monotonic
 from runtime.database import glancing
-from views.finding import unknown_app
-from views.installation import Installation
+from services.finding import unknown_app
+from services.installation import Installation
 from web.problems import Forbidden, TooManyFailures, Unauthorized
 from web.routing import WORKERS
 

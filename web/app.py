@@ -12,10 +12,10 @@ from starlette.types import Receive, Scope, Send
 from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.plug_ins import added
-from views.installation import Installation
-from views.overview import overview_of
-from views.overview.vitals import vitals_of
-from views.status.pauses import list_pauses
+from services.installation import Installation
+from services.overview import overview_of
+from services.overview.vitals import vitals_of
+from services.status.pauses import list_pauses
 from web import health, metrics
 from web.access import Failures
 from web.api import actions, followers, installation, jobs, operations, people

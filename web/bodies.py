@@ -9,8 +9,8 @@ from pydantic import BaseModel, ValidationError
 from models.errors import InvalidDocument, Problem
 from models.json_text import LONGEST_DOCUMENT, read_json
 from models.problems import problems_of
-from views.files import Document
-from views.verbs import DocumentKind
+from services.files import Document
+from services.verbs import DocumentKind
 from web.problems import PreconditionRequired
 
 Model = TypeVar("Model", bound=BaseModel)

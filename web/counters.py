@@ -11,8 +11,8 @@ from models.operation import OUTCOMES, TICKED, OperationState
 from models.stored import instant_in
 from runtime.clock import monotonic
 from runtime.plug_ins import added
-from views.installation import Installation
-from views.metrics import MOST_LABELS, OTHER, PREFIX, Lately, ended_since
+from services.installation import Installation
+from services.metrics import MOST_LABELS, OTHER, PREFIX, Lately, ended_since
 
 # Upper ends of the buckets, in seconds: of what a person waits for, and of what takes long.
 SHORT = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)

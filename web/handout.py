@@ -19,9 +19,9 @@ from models.store.operations.take import ClaimRequest
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY, reason_of
 from runtime.logs.events import EventLog
-from views.installation import Installation
-from views.jobs import taking, work
-from views.jobs.taking import JobToDo
+from services.installation import Installation
+from services.jobs import taking, work
+from services.jobs.taking import JobToDo
 from web.plain import STOPPING
 from web.problems import Stopping
 

@@ -4,8 +4,8 @@ from fastapi import Request, Response
 
 from models.store.schema import check_schema
 from runtime.database import reading
-from views import status
-from views.installation import Installation
+from services import status
+from services.installation import Installation
 from web.problems import Described, as_json
 from web.routing import endpoints
 

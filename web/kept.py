@@ -6,7 +6,7 @@ from threading import Lock
 from typing import Generic, TypeVar
 
 from runtime.clock import monotonic
-from views.installation import Installation
+from services.installation import Installation
 
 T = TypeVar("T")
 

@@ -19,9 +19,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from models.roles import Permission
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY
-from views import metrics
-from views.installation import Installation
-from views.metrics import GAUGES, PREFIX, Samples
+from services import metrics
+from services.installation import Installation
+from services.metrics import GAUGES, PREFIX, Samples
 from web.access import of_installation
 from web.counters import Counters
 from web.kept import Kept

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Query, Request, Response
 
-from views.view import LARGEST_PAGE, Page, View, as_json
+from services.view import LARGEST_PAGE, Page, View, as_json
 
 Limit = Annotated[int, Query(ge=1, le=LARGEST_PAGE, description="The most of a page.")]
 LinkedCursor = Annotated[

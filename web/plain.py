@@ -18,8 +18,8 @@ from starlette.types import Receive, Scope, Send
 from models.roles import Permission
 from models.store.tokens import Bearer
 from runtime.clock import monotonic
-from views.installation import Installation
-from views.view import View
+from services.installation import Installation
+from services.view import View
 from web.access import by_id, opened_for, worker_of
 from web.bodies import reads_model, value_of
 from web.metrics import note_answer

@@ -30,8 +30,8 @@ from models.store.schema import UnfitSchema
 from runtime.database import DATABASE_AWAY, reason_of
 from runtime.logs.events import EventLog
 from runtime.visible import visible
-from views.followers.documents import NotReady, NotTaken
-from views.view import View
+from services.followers.documents import NotReady, NotTaken
+from services.view import View
 
 logger = EventLog("minutebook.web")
 

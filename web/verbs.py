@@ -11,9 +11,9 @@ from typing import Annotated, Any, TypeVar, get_args
 from fastapi import APIRouter, Query
 from pydantic.fields import FieldInfo
 
-from views.files import Document
-from views.installation import Installation
-from views.verbs import UNSENT, VERBS, Verb, arguments_in_body, is_filter, is_model
+from services.files import Document
+from services.installation import Installation
+from services.verbs import UNSENT, VERBS, Verb, arguments_in_body, is_filter, is_model
 from web.access import in_app, of_app, of_installation
 from web.bodies import (
     Body,

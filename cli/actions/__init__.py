@@ -15,12 +15,12 @@ from cli.render import print_lines, show, text_of
 from cli.tree import group
 from models.errors import InvalidDocument, Refused
 from models.values import counted
-from views import actions
-from views.door import every
+from services import actions
+from services.door import every
 
 if TYPE_CHECKING:
-    from views.changes.result import Changes
-    from views.runs import RunPlan
+    from services.changes.result import Changes
+    from services.runs import RunPlan
 
 commands = group("Scheduled actions: what to do, when, for whom.")
 
@@ -49,8 +49,8 @@ def check(
     file: Annotated[Path, typer.Argument(help="A JSON file; - is stdin.")],
 ) -> None:
     """Check a document and show its rules and next occurrences. Stores nothing."""
-    from views import changes
-    from views.files import documents_in
+    from services import changes
+    from services.files import documents_in
 
     show(context, door(context).ask(changes.check, documents_in([file])))
 
@@ -58,8 +58,8 @@ def check(
 @commands.command("add")
 def add(context: typer.Context, files: Files, verbose: Verbose = False) -> None:
     """Store new actions. If a document is invalid or a name is taken, nothing is stored."""
-    from views import changes
-    from views.files import documents_in
+    from services import changes
+    from services.files import documents_in
 
     documents = documents_in(files)
     details = verbose or len(documents) <= FEW
@@ -89,8 +89,8 @@ def apply(
     yes: Yes = False,
 ) -> None:
     """Create actions, or store the documents as new revisions of existing ones."""
-    from views import changes
-    from views.files import files_in, naming_each, read_documents
+    from services import changes
+    from services.files import files_in, naming_each, read_documents
 
     if owner and not prune:
         raise Refused("--owner is for --prune; write the owner of an action into its document")
@@ -154,7 +154,7 @@ def rename(
     to: Annotated[str, typer.Argument(help="The new name.", metavar="NEW")],
 ) -> None:
     """Give an action another name; its uid, its history and its due occurrences stay."""
-    from views import changes
+    from services import changes
 
     show(context, existing(context).ask(changes.rename, action, to))
 
@@ -171,7 +171,7 @@ def list_actions(
 ) -> None:
     """List the actions of one small app or all."""
     from models.store.actions.search import ActionFilter, Standing
-    from views.actions import search
+    from services.actions import search
 
     standing = Standing.TROUBLED if unhealthy else None
     wanted = ActionFilter(owner=owner, task=task, standing=standing)
@@ -182,7 +182,7 @@ def list_actions(
 @commands.command("show")
 def show_action(context: typer.Context, action: Name) -> None:
     """Show an action: its document, its status, and its last runs."""
-    from views import upcoming
+    from services import upcoming
 
     show(context, existing(context).ask(upcoming.show, action))
 
@@ -194,7 +194,7 @@ def next_command(
     count: Annotated[int, typer.Option(min=1, max=1000, help="How many to show.")] = 5,
 ) -> None:
     """Show the next occurrences, in the action's zone and in UTC."""
-    from views import upcoming
+    from services import upcoming
 
     show(context, existing(context).ask(upcoming.next_of, action, count))
 
@@ -217,7 +217,7 @@ def explain(
     ] = None,
 ) -> None:
     """Explain why an action ran, or did not run, at an instant."""
-    from views import explanation
+    from services import explanation
 
     show(context, existing(context).ask(explanation.explain, action, at, subject))
 
@@ -243,8 +243,8 @@ def run(
     ] = None,
 ) -> None:
     """Run an action now. If it is paused or its last run has not ended, exit 2."""
-    from views import runs
-    from views.waiting import all_awaited, awaited
+    from services import runs
+    from services.waiting import all_awaited, awaited
 
     opened = existing(context)
     if every == (action is not None):
@@ -281,7 +281,7 @@ def _switching(verb: str, done: str, text: str) -> None:
 
     @commands.command(verb, help=text)
     def switch(context: typer.Context, action: Optional = None, owner: Owner = None) -> None:
-        from views.changes import switching
+        from services.changes import switching
 
         opened = existing(context)
         name, whose = _one_of(action, owner)
@@ -308,7 +308,7 @@ def delete(
     yes: Yes = False,
 ) -> None:
     """Delete an action: cancel unstarted runs, let a running one finish, keep history."""
-    from views.changes import deleting
+    from services.changes import deleting
 
     opened = existing(context)
     name, whose = _one_of(action, owner)

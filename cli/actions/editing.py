@@ -14,10 +14,10 @@ from pathlib import Path
 from cli.render import print_warning
 from models.errors import InvalidDocument, Outdated, Refused
 from models.json_text import LONGEST_DOCUMENT, read_json
-from views import changes, upcoming
-from views.changes.result import Change, Changes
-from views.door import Door
-from views.files import read_text
+from services import changes, upcoming
+from services.changes.result import Change, Changes
+from services.door import Door
+from services.files import read_text
 
 EDITOR = "vi"
 # No line of a JSON document begins with it.

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from cli.remote.server import Server
 from models.errors import Refused
-from views.files import read_text
+from services.files import read_text
 
 MISSING = "--url needs a token: set SCHED_TOKEN, or name a file with --token-file"
 

@@ -1,4 +1,4 @@
-"""The HTTP request for a call of a function of `views/`."""
+"""The HTTP request for a call of a function of `services/`."""
 
 import inspect
 import json
@@ -11,7 +11,7 @@ from urllib.parse import quote
 from pydantic import BaseModel
 
 from models.errors import Refused
-from views.verbs import UNSENT, VERBS, arguments_in_body
+from services.verbs import UNSENT, VERBS, arguments_in_body
 
 JSON_LINES = "application/jsonl"
 # The argument whose items are sent one a line.

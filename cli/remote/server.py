@@ -13,10 +13,10 @@ from cli.remote.answers import error_of, not_ours, page_text
 from cli.remote.requests import Function, Request, arguments_of, request_of
 from models.errors import SchedulerError
 from runtime.egress.guard import authorities
-from views.apps import Apps, list_apps
-from views.finding import unknown_app
-from views.installation import Installation
-from views.verbs import VERBS
+from services.apps import Apps, list_apps
+from services.finding import unknown_app
+from services.installation import Installation
+from services.verbs import VERBS
 
 P = ParamSpec("P")
 Answer = TypeVar("Answer")

@@ -1,1 +1,1 @@
-"""Views as text: `cli/texts/X.py` formats each view of `views/X.py`."""
+"""Results as text: `cli/texts/X.py` formats those of `services/X.py`."""

@@ -1,7 +1,7 @@
 """Actions in words."""
 
 from cli.render import listing
-from views.actions import Actions
+from services.actions import Actions
 
 COLUMNS = {
     "name": "NAME",

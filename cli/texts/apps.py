@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from cli.render import Line, document_lines, listing, sentence
 from models.values import counted
 from runtime.plug_ins import added
-from views.apps import App, Apps
-from views.apps.changes import AppliedApp, AppliedApps, DeletedApp
-from views.apps.trust import HookSecret, TrustInApp
-from views.words import both_clocks, instant
+from services.apps import App, Apps
+from services.apps.changes import AppliedApp, AppliedApps, DeletedApp
+from services.apps.trust import HookSecret, TrustInApp
+from services.words import both_clocks, instant
 
 COLUMNS = {"name": "NAME", "zone": "ZONE", "owner": "OWNER"}
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from models.values import counted
-from views.backfills import Backfill, BackfillPlan, CancelledBackfills, StartedBackfill
-from views.words import instant
+from services.backfills import Backfill, BackfillPlan, CancelledBackfills, StartedBackfill
+from services.words import instant
 
 
 def in_words(one: Backfill) -> str:

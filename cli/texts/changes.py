@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from cli.texts.upcoming import described, valid
 from models.values import counted
 from models.values.zones import in_zone
-from views.changes import Checked
-from views.changes.result import Change, Changes
-from views.upcoming import Upcoming
-from views.words import instant
+from services.changes import Checked
+from services.changes.result import Change, Changes
+from services.upcoming import Upcoming
+from services.words import instant
 
 # How many names and warnings are printed; `--json` has all.
 MOST_NAMED = 100

@@ -1,7 +1,7 @@
 """Channels in words."""
 
 from cli.render import listing, sentence
-from views.channels import Channels, Tested
+from services.channels import Channels, Tested
 
 FORMS = {
     Channels: listing({"name": "NAME"}),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from views.doctor.report import Report
+from services.doctor.report import Report
 
 
 def _report(report: Report) -> Iterator[str]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from models.values.zones import in_zone
-from views.explanation import Explanation
-from views.words import instant
+from services.explanation import Explanation
+from services.words import instant
 
 
 def _explanation(found: Explanation) -> Iterator[str]:

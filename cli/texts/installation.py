@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from views.installation import ACTION, Migrated, Started, StoppedUp
+from services.installation import ACTION, Migrated, Started, StoppedUp
 
 
 def _migrated(done: Migrated) -> Iterator[str]:

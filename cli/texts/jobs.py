@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from cli.render import listing, sentence
 from models.values import counted
-from views.jobs import AddedJob, DeletedJob, ImportedJobs, Jobs
+from services.jobs import AddedJob, DeletedJob, ImportedJobs, Jobs
 
 COLUMNS = {
     "id": "ID",

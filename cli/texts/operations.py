@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from cli.render import listing
-from views.operations import Attempt, Log, Operation, Operations
-from views.words import both_clocks, brief, instant
+from services.operations import Attempt, Log, Operation, Operations
+from services.words import both_clocks, brief, instant
 
 COLUMNS = {
     "id": "ID",

@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Any
 
 from scheduler.on_demand.many import ManyVerb
-from views.runs import (
+from services.runs import (
     Cancelled,
     CancelledAll,
     Done,
@@ -17,8 +17,8 @@ from views.runs import (
     RepeatedAll,
     RunPlan,
 )
-from views.runs.many import Bulk, left_out_in_words
-from views.words import instant
+from services.runs.many import Bulk, left_out_in_words
+from services.words import instant
 
 Many = Callable[..., Iterator[str]]
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from models.values.zones import in_zone
-from views.simulation import SimulatedFate, Simulation
-from views.words import instant
+from services.simulation import SimulatedFate, Simulation
+from services.words import instant
 
 LATE = timedelta(minutes=1)
 

@@ -6,14 +6,14 @@ from cli.render import listing
 from models.store.actions.downtime import in_words
 from models.values import counted
 from models.values.durations import lasting
-from views.daemon import Daemon
-from views.doctor.disk import Disk
-from views.doctor.disk import in_words as in_words_of_disk
-from views.status import Status, Worker
-from views.status.pauses import PauseChange, Pauses, Queues
-from views.verdict import Verdict
-from views.verdict.finding import OF_ACTIONS, Kind
-from views.words import instant
+from services.daemon import Daemon
+from services.doctor.disk import Disk
+from services.doctor.disk import in_words as in_words_of_disk
+from services.status import Status, Worker
+from services.status.pauses import PauseChange, Pauses, Queues
+from services.verdict import Verdict
+from services.verdict.finding import OF_ACTIONS, Kind
+from services.words import instant
 
 
 def _status(found: Status) -> Iterator[str]:

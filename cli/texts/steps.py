@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from cli.render import Line, rows_of
-from views.steps import Steps
+from services.steps import Steps
 
 COLUMNS = {"name": "NAME", "weight": "WEIGHT", "keys": "PARAMETERS", "origin": "FROM"}
 

@@ -1,8 +1,8 @@
 """Tokens, and links to the dashboard, in words."""
 
 from cli.render import listing, sentence
-from views.tokens import NewToken, RevokedToken, Tokens
-from views.tokens.sessions import NewLink
+from services.tokens import NewToken, RevokedToken, Tokens
+from services.tokens.sessions import NewLink
 
 COLUMNS = {
     "id": "ID",

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from cli.render import Line, document_lines
 from cli.texts.backfills import in_words
-from views.upcoming import Action, Described, Occurrences, Upcoming
-from views.words import both_clocks, instant
+from services.upcoming import Action, Described, Occurrences, Upcoming
+from services.words import both_clocks, instant
 
 SHOWN = ("uid", "standing", "health", "revision", "last_state")
 INSTANTS = ("last_run_at", "last_success_at")

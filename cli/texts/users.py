@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from cli.render import listing, rows_of, sentence
 from models.values import counted
-from views.users import AddedUser, DeletedUser, ImportedUsers, User, Users
-from views.users.events import SentEvent
-from views.words import instant
+from services.users import AddedUser, DeletedUser, ImportedUsers, User, Users
+from services.users.events import SentEvent
+from services.words import instant
 
 COLUMNS = {
     "id": "ID",

@@ -7,8 +7,8 @@ import typer
 
 from cli.apps import commands
 from cli.arguments import existing
+from data.services.rows import open_rows
 from data.snapshots.json_rows import json_line
-from data.views.rows import open_rows
 from runtime.visible import visible_json
 
 

@@ -7,8 +7,8 @@ import typer
 from cli.arguments import existing
 from cli.render import print_exactly, show
 from cli.tree import group
-from data.views import summary, templates
-from views.door import every
+from data.services import summary, templates
+from services.door import every
 
 commands = group("Mail templates of a small app.")
 

@@ -6,11 +6,11 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from data.endpoints import PUBLIC_HEADERS, status_for_all
-from data.views import status, summary, templates
-from data.views.status import DataOfApp
+from data.services import status, summary, templates
+from data.services.status import DataOfApp
 from models.errors import InvalidDocument, Refused
-from views.apps import App
-from views.installation import Installation
+from services.apps import App
+from services.installation import Installation
 from web.dashboard.endings import ending_of
 from web.dashboard.rendering import POLICY, render, see
 from web.dashboard.session import Editor, Viewer, is_fragment

@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 
 from runtime.clock import wait_for
+from services.verdict.finding import OF_ACTIONS
 from tests.acceptance.installation import Installation
 from tests.acceptance.web_door import client, start_web
-from views.verdict.finding import OF_ACTIONS
 
 # A daemon is missed after two ticks, an operation after 15 s; a busy machine needs more.
 SETTLED_S = 120.0

@@ -12,8 +12,8 @@ from typer.main import get_command
 from cli.main import cli
 from cli.tree import hoisted
 from processes import daemon
+from services.verdict.finding import Kind
 from tests.docs.pages import DOCS, pages_of, text_of
-from views.verdict.finding import Kind
 
 INDEX = pages_of("reference/cli")[0].read_text(encoding="utf-8")
 TEXT = text_of("reference/cli")

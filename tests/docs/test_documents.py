@@ -12,8 +12,8 @@ from models.action.document import ParseContext, parse_action
 from models.celery_task import CeleryRules
 from models.tenant.document import parse_small_app
 from models.users import parse_users
+from services.jobs.documents import new_job
 from tests.factories import STEPS
-from views.jobs.documents import new_job
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "tutorial.md", *(ROOT / "docs/how-to").rglob("*.md")]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from data.views.status import DataStatus, PublicStatus
+from data.services.status import DataStatus, PublicStatus
 from tests.docs.pages import text_of
 from web.app import api_routers
 from web.problems import KNOWN

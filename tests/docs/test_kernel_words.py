@@ -8,7 +8,7 @@ import pytest
 from tests.acceptance.processes import ROOT
 
 KERNEL = (
-    *("broker", "cli", "cron", "models", "processes", "runtime", "scheduler", "tasks", "views"),
+    *("broker", "cli", "cron", "models", "processes", "runtime", "scheduler", "services", "tasks"),
     "web",
 )
 FILES = [

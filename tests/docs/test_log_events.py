@@ -18,7 +18,7 @@ PAGE = (ROOT / "docs" / "reference" / "log-events.md").read_text(encoding="utf-8
 # `minutebook` logs in the processes of its users, in their form.
 ROOMS = (
     *("broker", "cli", "cron", "data", "interop", "models", "processes"),
-    *("runtime", "scheduler", "tasks", "views", "web"),
+    *("runtime", "scheduler", "services", "tasks", "web"),
 )
 LEVELS = ("debug", "info", "warning", "error", "exception", "critical", "log")
 # Calls that pass an event on: of a batch of the sweep, and `log_event` of jobs over HTTP.

@@ -21,7 +21,7 @@ ROOMS = {
         "scheduler",
         "scheduler_server.py",
         "tasks",
-        "views",
+        "services",
         "web",
     ),
 }
@@ -159,7 +159,7 @@ def test_the_demo_is_loaded_without_the_repository(server: Environment, tmp_path
     code = f"""
 from pathlib import Path
 from data.demo import load
-from views.installation import Installation
+from services.installation import Installation
 load(Installation(Path({str(home)!r})))
 """
     done = server.python(code, tmp_path)

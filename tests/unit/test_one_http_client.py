@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 ROOMS = (
     "broker", "cli", "cron", "data", "interop", "minutebook", "models", "processes", "release",
-    "runtime", "scheduler", "tasks", "views", "web",
+    "runtime", "scheduler", "services", "tasks", "web",
 )  # fmt: skip
 CLIENTS = frozenset(
     (

@@ -33,7 +33,7 @@ def test_the_daemon_never_loads_step_code() -> None:
     assert {"scheduler.tick", "data.steps.refresh"} <= set(loaded)
     assert not {"duckdb", "httpx", "jinja2", "fsspec"} & set(loaded)
     # With these, its memory and its start would grow for nothing.
-    assert not {"alembic", "cli", "starlette", "views"} & set(loaded)
+    assert not {"alembic", "cli", "starlette", "services"} & set(loaded)
     assert not {"sqlalchemy.dialects.postgresql", "sqlalchemy.orm"} & set(loaded)
     assert len(loaded) <= 980
 

@@ -9,12 +9,12 @@ from uuid import UUID
 
 from runtime.database import reading
 from scheduler.explain import explain
+from services.verdict import look
+from services.verdict.finding import OF_ACTIONS, Kind, Severity
 from tests.chaos.checker import violations
 from tests.chaos.facts import instant_of
 from tests.chaos.history import History, is_of_application
 from tests.chaos.occurrences import offset, span
-from views.verdict import look
-from views.verdict.finding import OF_ACTIONS, Kind, Severity
 
 if TYPE_CHECKING:
     from tests.worlds.world import World

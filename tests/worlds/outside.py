@@ -14,11 +14,11 @@ from models.store.operations.external_worker import key_of
 from models.store.operations.jobs import Offer
 from models.store.operations.take import ClaimRequest
 from runtime.database import DATABASE_AWAY
+from services import followers
+from services.followers.documents import Beat, EndReport, TakeRequest
+from services.installation import Installation
+from services.jobs import taking, work
 from tests.worlds.stage import APPLICATION
-from views import followers
-from views.followers.documents import Beat, EndReport, TakeRequest
-from views.installation import Installation
-from views.jobs import taking, work
 
 if TYPE_CHECKING:
     from tests.worlds.world import World

@@ -26,7 +26,7 @@ from tests.worlds.watch import follow_moves
 # The queue of the application's own tasks.
 APPLICATION = "celery"
 # Where the code of a step begins: what only opens transactions does not name it.
-OURS = ("scheduler.", "broker.", "tasks.", "views.", "models.", "tests.chaos.")
+OURS = ("scheduler.", "broker.", "tasks.", "services.", "models.", "tests.chaos.")
 
 
 @lru_cache(maxsize=1)

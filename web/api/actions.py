@@ -5,12 +5,12 @@ from typing import Annotated, Literal
 from fastapi import Depends, Query, Response
 
 from models.roles import Permission
-from views import actions, backfills, changes, explanation, runs, upcoming
-from views.actions import history, search
-from views.changes import deleting, sendable, switching
-from views.changes.result import Change
-from views.installation import Installation
-from views.verbs import ACTION
+from services import actions, backfills, changes, explanation, runs, upcoming
+from services.actions import history, search
+from services.changes import deleting, sendable, switching
+from services.changes.result import Change
+from services.installation import Installation
+from services.verbs import ACTION
 from web.access import in_app
 from web.bodies import (
     Body,

@@ -5,10 +5,10 @@ from typing import Annotated
 from fastapi import Response
 
 from models.roles import Permission
-from views import apps
-from views.apps import changes, trust
-from views.installation import Installation
-from views.verbs import SMALL_APP
+from services import apps
+from services.apps import changes, trust
+from services.installation import Installation
+from services.verbs import SMALL_APP
 from web.access import of_app
 from web.bodies import (
     Body,

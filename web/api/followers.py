@@ -6,9 +6,9 @@ from starlette.routing import Route
 
 from models.roles import Permission
 from models.store.tokens import Bearer
-from views import followers
-from views.followers import Follower
-from views.installation import Installation
+from services import followers
+from services.followers import Follower
+from services.installation import Installation
 from web.plain import Door, post
 from web.routing import endpoints
 

@@ -3,12 +3,12 @@
 from pydantic import Field
 
 from models.roles import Role
-from views import audit, channels, overview, status, steps, tokens
-from views.doctor import environment
-from views.installation import Installation
-from views.status import pauses
-from views.status.pauses import PauseChange
-from views.view import RequestBody
+from services import audit, channels, overview, status, steps, tokens
+from services.doctor import environment
+from services.installation import Installation
+from services.status import pauses
+from services.status.pauses import PauseChange
+from services.view import RequestBody
 from web.bodies import Body, reads_model, value_of
 from web.routing import endpoints
 from web.verbs import answers, serve

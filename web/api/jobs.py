@@ -9,12 +9,12 @@ from starlette.routing import Route
 
 from models.roles import Permission
 from models.values import QUEUE_PATTERN
-from views import jobs
-from views.installation import Installation
-from views.jobs import work
-from views.jobs.taking import JobToDo
-from views.jobs.work import JobStanding, Times
-from views.view import RequestBody
+from services import jobs
+from services.installation import Installation
+from services.jobs import work
+from services.jobs.taking import JobToDo
+from services.jobs.work import JobStanding, Times
+from services.view import RequestBody
 from web.access import in_app
 from web.handout import Handout
 from web.plain import Door, post

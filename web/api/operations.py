@@ -1,7 +1,7 @@
 """Endpoints of operations, the runs of actions."""
 
-from views import operations, runs
-from views.runs import many
+from services import operations, runs
+from services.runs import many
 from web.routing import endpoints
 from web.verbs import serve
 

@@ -4,10 +4,10 @@ from typing import Annotated
 
 from fastapi import Query
 
-from views import users
-from views.installation import Installation
-from views.users import events
-from views.verbs import DocumentKind
+from services import users
+from services.installation import Installation
+from services.users import events
+from services.verbs import DocumentKind
 from web.bodies import Body, document, reads, reads_model, value_of
 from web.routing import endpoints
 from web.verbs import answers, serve

@@ -7,7 +7,7 @@ from fastapi.responses import Response
 
 from models.errors import Refused
 from models.roles import Permission
-from views import tokens
+from services import tokens
 from web.dashboard.rendering import ZONES, ask, choose_zone, render, see
 from web.dashboard.session import Viewer, Visitor, changing
 from web.dashboard.texts import say

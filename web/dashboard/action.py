@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 
 from models.errors import NotFound, SchedulerError
 from models.roles import Permission
-from views import backfills, explanation
-from views.actions import Revision, stored, whole
+from services import backfills, explanation
+from services.actions import Revision, stored, whole
 from web.dashboard import drawing
 from web.dashboard.actions import change
 from web.dashboard.documents import difference, pretty

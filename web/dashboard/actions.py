@@ -8,11 +8,11 @@ from fastapi.responses import HTMLResponse, Response
 from models.errors import InvalidDocument, NotFound, Refused
 from models.roles import Permission
 from models.store.actions.search import ActionFilter, Standing
-from views import apps, runs
-from views.actions import search, whole
-from views.changes import deleting, switching
-from views.installation import Installation
-from views.view import LARGEST_PAGE, PAGE
+from services import apps, runs
+from services.actions import search, whole
+from services.changes import deleting, switching
+from services.installation import Installation
+from services.view import LARGEST_PAGE, PAGE
 from web.dashboard.fields import fields_of
 from web.dashboard.rendering import ask, render, see
 from web.dashboard.session import Operator, Viewer, Visitor, is_fragment, page_asked

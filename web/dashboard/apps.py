@@ -7,10 +7,10 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from runtime.plug_ins import added
-from views import apps, users
-from views.installation import Installation
-from views.overview import TONES as VERDICT_TONES
-from views.verdict import verdict_of
+from services import apps, users
+from services.installation import Installation
+from services.overview import TONES as VERDICT_TONES
+from services.verdict import verdict_of
 from web.dashboard.documents import pretty
 from web.dashboard.rendering import render
 from web.dashboard.session import Viewer, is_fragment

@@ -11,10 +11,10 @@ from models.errors import InvalidDocument, Outdated, Refused, SchedulerError
 from models.json_text import read_json
 from models.notices import Target
 from models.roles import Permission
-from views import actions, apps, changes, hooks, steps
-from views.actions import whole
-from views.changes.sendable import sendable
-from views.installation import Installation
+from services import actions, apps, changes, hooks, steps
+from services.actions import whole
+from services.changes.sendable import sendable
+from services.installation import Installation
 from web.dashboard.documents import (
     CHOICES,
     FIELDS_OF_PLUG_INS,

@@ -8,11 +8,11 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from models.roles import Permission
 from models.values.zones import in_zone
-from views import audit
-from views.doctor import environment
-from views.overview import TONES
-from views.overview.vitals import TICKS, Ticked
-from views.status import pauses
+from services import audit
+from services.doctor import environment
+from services.overview import TONES
+from services.overview.vitals import TICKS, Ticked
+from services.status import pauses
 from web.dashboard.drawing import Mark
 from web.dashboard.fields import in_zone as instant_in_zone
 from web.dashboard.overview import FRESH_S, KEPT_S

@@ -10,11 +10,11 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from models.errors import NotFound, Refused, SchedulerError
 from models.operation import ENDED, Cause, OperationState
 from scheduler.on_demand.many import TAKES, USUALLY, ManyVerb
-from views import apps, operations, runs
-from views.installation import Installation
-from views.operations.filter import OperationFilter
-from views.runs import many as bulk
-from views.view import LARGEST_PAGE, PAGE
+from services import apps, operations, runs
+from services.installation import Installation
+from services.operations.filter import OperationFilter
+from services.runs import many as bulk
+from services.view import LARGEST_PAGE, PAGE
 from web.dashboard.drawing.gantt import gantt
 from web.dashboard.fields import fields_of, in_zone
 from web.dashboard.rendering import Page, render, see

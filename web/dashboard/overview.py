@@ -3,9 +3,9 @@
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from views.overview import SHOWN, Overview
-from views.overview.timeline import Zoom
-from views.verdict import WORDS
+from services.overview import SHOWN, Overview
+from services.overview.timeline import Zoom
+from services.verdict import WORDS
 from web.dashboard import drawing
 from web.dashboard.rendering import Page, render
 from web.dashboard.session import Viewer, is_fragment

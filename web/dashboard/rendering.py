@@ -24,10 +24,10 @@ from models.values.durations import lasting
 from models.values.zones import in_zone
 from runtime.clock import utc_now
 from runtime.plug_ins import named, plug_ins
-from views.doctor.disk import in_words
-from views.operations import OperationRow
-from views.status.pauses import PauseRow
-from views.words import brief
+from services.doctor.disk import in_words
+from services.operations import OperationRow
+from services.status.pauses import PauseRow
+from services.words import brief
 from web.dashboard.endings import ending_of
 from web.dashboard.fields import as_field
 from web.dashboard.texts import person, say, step_name, texts

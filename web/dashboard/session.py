@@ -21,7 +21,7 @@ from models.store.schema import UnfitSchema
 from models.store.tokens import SIGNED_ON, Bearer
 from runtime.database import DATABASE_AWAY
 from runtime.visible import visible_line
-from views.installation import Installation
+from services.installation import Installation
 from web.access import Access, bearer_of, declared, opened_for, require
 from web.guards import FROM_PROXY
 from web.problems import BodyTooLarge, Forbidden, Unauthorized

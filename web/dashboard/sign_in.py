@@ -8,9 +8,9 @@ from fastapi.responses import RedirectResponse, Response
 
 from models.errors import Refused
 from models.roles import Permission, TokenKind
-from views import tokens
-from views.installation import Installation
-from views.tokens import sessions
+from services import tokens
+from services.installation import Installation
+from services.tokens import sessions
 from web.access import authenticated
 from web.dashboard.rendering import render, see
 from web.dashboard.session import (

@@ -15,10 +15,10 @@ from runtime.config import Settings, load_settings
 from scheduler.changes import Change
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
+from services.doctor.celery import check_broker
 from tests.celery_messages import celery_action, celery_messages
 from tests.factories import make_action, make_operation, row_of, rows_of, update_operation
 from tests.servers import Broker
-from views.doctor.celery import check_broker
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 NOWHERE = "redis://127.0.0.1:1/0"

@@ -37,6 +37,7 @@ from scheduler.on_demand.manual import run_now
 from scheduler.on_demand.restart import retry
 from scheduler.sweep import Sweeper, dispatch_ready
 from scheduler.tick import TickReport, tick
+from services.followers import attempts
 from tests import followed_tasks as followed
 from tests.attempts import claim, end
 from tests.celery_messages import (
@@ -50,7 +51,6 @@ from tests.celery_messages import (
 from tests.factories import author, make_operation, row_of, rows_of, update_operation
 from tests.servers import Broker
 from tests.told import told_as
-from views.followers import attempts
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -17,9 +17,9 @@ from fastapi import FastAPI
 
 from cli.main import run
 from models.roles import Role
+from services import tokens
+from services.installation import Installation
 from tests.web_server import serving
-from views import tokens
-from views.installation import Installation
 from web.app import make_app
 
 

@@ -15,13 +15,13 @@ from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes.change import create_all
+from services import changes
+from services.changes import switching
+from services.installation import Installation
+from services.upcoming import show
 from tests.factories import author, make_document
 from tests.integration.cli.conftest import Call, Write
 from tests.statements import executed
-from views import changes
-from views.changes import switching
-from views.installation import Installation
-from views.upcoming import show
 
 HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
 

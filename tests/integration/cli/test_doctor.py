@@ -23,11 +23,11 @@ from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler.changes.change import create_all
 from scheduler.loop import Daemon
+from services.doctor.report import Checked, fault, look, ok
 from tests.celery_messages import TASK, celery_action, follow_by_name
 from tests.factories import STEPS, author, make_action, make_app, make_document
 from tests.mail_server import mail_server
 from tests.servers import Broker, PostgreSQL
-from views.doctor.report import Checked, fault, look, ok
 
 Examine = Callable[..., tuple[int, dict[str, list[dict[str, Any]]]]]
 NOBODY = "127.0.0.1:1"

@@ -26,11 +26,11 @@ from models.errors import (
     SchedulerError,
 )
 from models.roles import Role
+from services import steps, tokens
+from services.installation import Installation
+from services.jobs.documents import NewJob
+from services.verbs import UNSENT, VERBS
 from tests.web_server import serving
-from views import steps, tokens
-from views.installation import Installation
-from views.jobs.documents import NewJob
-from views.verbs import UNSENT, VERBS
 from web import app as web_app
 from web import verbs
 from web.routing import endpoints

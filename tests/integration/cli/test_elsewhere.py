@@ -18,13 +18,13 @@ from cli.remote.server import Server
 from cli.tree import hoisted
 from models.errors import InvalidDocument, Refused
 from models.roles import Role
+from services import tokens
+from services.installation import Installation
+from services.verbs import VERBS
 from tests.certificate import make_certificate, tls_of_server
 from tests.docs.test_http_reference import operations
 from tests.integration.cli.conftest import Elsewhere, Result, Write
 from tests.servers import free_port
-from views import tokens
-from views.installation import Installation
-from views.verbs import VERBS
 from web import verbs
 
 TOKEN = "mbt_of-tests"

@@ -273,7 +273,7 @@ def test_an_export_reads_documents_alone(
 ) -> None:
     call("action", "add", write([make_document(name="b"), make_document(name="a")]))
     # It reads an action's last operations and its next occurrences.
-    monkeypatch.setattr("views.upcoming.shown_in", None)
+    monkeypatch.setattr("services.upcoming.shown_in", None)
 
     assert [one["name"] for one in call("export").json] == ["a", "b"]
 

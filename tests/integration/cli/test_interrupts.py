@@ -10,9 +10,9 @@ import pytest
 
 from cli.main import INTERRUPTED
 from models.values import format_instant
+from services.actions.search import list_actions
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Write
-from views.actions.search import list_actions
 
 
 @contextmanager

@@ -12,11 +12,11 @@ from tests.servers import Broker
 
 OURS = {
     *("broker", "cli", "cron", "data", "interop", "minutebook", "models"),
-    *("processes", "runtime", "scheduler", "tasks", "views", "web"),
+    *("processes", "runtime", "scheduler", "services", "tasks", "web"),
 }
 # The grammar of documents, the rules of cron, and what decides, sends or changes.
 GRAMMAR = {"models.action.plan", "models.action.document", "models.tenant.document", "cron"}
-DECIDING = {"scheduler", "broker.sending", "broker.app", "views.changes", "views.runs"}
+DECIDING = {"scheduler", "broker.sending", "broker.app", "services.changes", "services.runs"}
 HEAVY = {
     *("alembic", "amqp", "celery", "dateutil.parser", "duckdb", "email_validator", "fastapi"),
     *("httpx", "jinja2", "kombu", "pytz", "redis", "rich.console", "starlette"),
@@ -84,7 +84,7 @@ def test_a_worker_is_ready_before_anything_that_only_steps_need_is_loaded(
     heavy = {"alembic", "duckdb", "fastapi", "fsspec", "httpx", "jinja2", "numpy"}
     assert "celery.worker.worker" in loaded
     assert not {*heavy, "email_validator", "icalendar", "rich.console", "uvicorn"} & loaded
-    assert not {"scheduler", "data.steps", "web.app", "views.actions"} & loaded
+    assert not {"scheduler", "data.steps", "web.app", "services.actions"} & loaded
     assert not {"sqlalchemy.dialects.postgresql", "sqlalchemy.orm"} & loaded
     assert len(ours(loaded)) <= 230
     assert len(loaded) <= 1_080

@@ -84,7 +84,7 @@ def test_up_goes_on_when_nobody_can_read_its_link(home: Path) -> None:
     script = """
 import os, pathlib, sys
 from processes.up import print_link
-from views.installation import Installation
+from services.installation import Installation
 print_link(Installation(pathlib.Path(sys.argv[1]), "default"))
 os._exit(7)
 """

@@ -12,41 +12,41 @@ import sqlalchemy as sa
 from jsonschema import Draft202012Validator
 
 from cli.tree import COMMANDS, Tree
-from data.views.summary import SummaryPreview
-from data.views.templates import TemplatePreview, Templates, TriedMail
-from interop.views.exports import Export
-from interop.views.imports import Import
+from data.services.summary import SummaryPreview
+from data.services.templates import TemplatePreview, Templates, TriedMail
+from interop.services.exports import Export
+from interop.services.imports import Import
 from models.tables import operation_logs, operations
 from runtime.config import load_settings
 from runtime.database import make_engine
 from runtime.visible import visible_line
+from services.actions import Actions
+from services.apps import App, Apps, app_view
+from services.apps.changes import AppliedApp, AppliedApps, DeletedApp
+from services.apps.trust import HookSecret, TrustInApp
+from services.backfills import BackfillPlan, CancelledBackfills, StartedBackfill
+from services.changes import Checked
+from services.changes.result import Change, Changes
+from services.channels import Channels
+from services.doctor.report import Report
+from services.explanation import Explanation
+from services.installation import Migrated, Started, StoppedUp
+from services.jobs import AddedJob, DeletedJob, ImportedJobs, Jobs
+from services.operations import Log, Operation, Operations
+from services.runs import CancelledAll, Ran, RanAll, RepeatedAll, RunPlan
+from services.runs.many import Bulk
+from services.simulation import Simulation
+from services.status import Status
+from services.status.pauses import PauseChange, Pauses, Queues
+from services.steps import Steps
+from services.tokens import NewToken, RevokedToken, Tokens
+from services.tokens.sessions import NewLink
+from services.upcoming import Action, Occurrences
+from services.users import AddedUser, DeletedUser, ImportedUsers, User, Users
+from services.users.events import SentEvent
+from services.view import Listing, View
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Elsewhere, Write
-from views.actions import Actions
-from views.apps import App, Apps, app_view
-from views.apps.changes import AppliedApp, AppliedApps, DeletedApp
-from views.apps.trust import HookSecret, TrustInApp
-from views.backfills import BackfillPlan, CancelledBackfills, StartedBackfill
-from views.changes import Checked
-from views.changes.result import Change, Changes
-from views.channels import Channels
-from views.doctor.report import Report
-from views.explanation import Explanation
-from views.installation import Migrated, Started, StoppedUp
-from views.jobs import AddedJob, DeletedJob, ImportedJobs, Jobs
-from views.operations import Log, Operation, Operations
-from views.runs import CancelledAll, Ran, RanAll, RepeatedAll, RunPlan
-from views.runs.many import Bulk
-from views.simulation import Simulation
-from views.status import Status
-from views.status.pauses import PauseChange, Pauses, Queues
-from views.steps import Steps
-from views.tokens import NewToken, RevokedToken, Tokens
-from views.tokens.sessions import NewLink
-from views.upcoming import Action, Occurrences
-from views.users import AddedUser, DeletedUser, ImportedUsers, User, Users
-from views.users.events import SentEvent
-from views.view import Listing, View
 
 Kind = type[View] | type[Listing[Any]]
 HOSTILE = "a\x1b[2J\x9b\u202e\x07"

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from data.services import rows
 from data.settings import Retention
 from data.snapshots import production
 from data.snapshots.production import Place, SnapshotDamaged
@@ -11,12 +12,11 @@ from data.steps import publish, refresh
 from data.steps.publish import PublishParameters
 from data.steps.refresh import RefreshParameters
 from data.store import documents as app_documents
-from data.views import rows
 from models.document import NoParameters
 from models.errors import NotFound, Refused
+from services.installation import Installation
 from tasks.steps import maintenance
 from tests.integration.data.steps.conftest import Work
-from views.installation import Installation
 
 DOMAINS = {"a": {"source": {"file": "a.csv"}}, "b": {"source": {"file": "b.csv"}}}
 

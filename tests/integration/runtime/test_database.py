@@ -19,9 +19,9 @@ from runtime.clock import utc_now, wait_for
 from runtime.config import Settings
 from runtime.database import glancing, make_engine, unhurried
 from runtime.db_retry import in_transaction
+from services import installation
+from services.installation import Installation, migrate
 from tests.servers import PostgreSQL
-from views import installation
-from views.installation import Installation, migrate
 
 
 @pytest.fixture

@@ -30,6 +30,15 @@ from scheduler.changes import Change
 from scheduler.explain import explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
+from services import apps, audit, jobs, metrics, operations, users
+from services.actions import search
+from services.doctor.database import check_database
+from services.operations.filter import OperationFilter
+from services.overview import overview_of
+from services.overview.vitals import vitals_of
+from services.status import status
+from services.tokens import list_tokens
+from services.upcoming import show
 from tasks.step_context import WorkContext
 from tasks.steps.maintenance.work import run as maintain
 from tests.attempts import claim, end
@@ -38,15 +47,6 @@ from tests.factories import DEFAULT_APP, installation_on, make_action
 from tests.integration.data.steps.conftest import Progress
 from tests.integration.scheduler.rubbish import Cell, Key, cells_of, write
 from tests.statements import executed
-from views import apps, audit, jobs, metrics, operations, users
-from views.actions import search
-from views.doctor.database import check_database
-from views.operations.filter import OperationFilter
-from views.overview import overview_of
-from views.overview.vitals import vitals_of
-from views.status import status
-from views.tokens import list_tokens
-from views.upcoming import show
 from web.counters import Counters
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)

@@ -18,6 +18,7 @@ from scheduler.changes.change import create_all
 from scheduler.explain import explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
+from services.overview import overview_of
 from tests.factories import (
     author,
     cursor_of,
@@ -28,7 +29,6 @@ from tests.factories import (
     set_back,
     spans_of,
 )
-from views.overview import overview_of
 
 SEVEN = datetime(2027, 1, 4, 7, tzinfo=UTC)
 DAY = timedelta(days=1)

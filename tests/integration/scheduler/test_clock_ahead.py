@@ -21,6 +21,8 @@ from runtime.database import reading
 from scheduler.changes import Change, editing
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, look, tick
+from services import verdict
+from services.verdict import Finding, Kind
 from tests.attempts import end
 from tests.factories import (
     author,
@@ -31,8 +33,6 @@ from tests.factories import (
     rows_of,
 )
 from tests.virtual_clock import VirtualClock
-from views import verdict
-from views.verdict import Finding, Kind
 
 SEVEN = datetime(2027, 1, 4, 7, 0, tzinfo=UTC)
 SECOND, MINUTE, HOUR, DAY = (

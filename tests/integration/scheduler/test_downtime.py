@@ -24,10 +24,10 @@ from scheduler.on_demand import backfill
 from scheduler.on_demand.backfill_range import BackfillRequest
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
+from services.status import status_in
 from tasks import backfill as filling
 from tests.factories import STEPS, make_action, make_many, spans_of
 from tests.statements import executed
-from views.status import status_in
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -31,6 +31,7 @@ from scheduler.forecast import coming
 from scheduler.on_demand.manual import run_now
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
+from services.actions import due_next
 from tests.attempts import end
 from tests.factories import (
     author,
@@ -46,7 +47,6 @@ from tests.factories import (
 from tests.servers import Broker
 from tests.statements import executed
 from tests.virtual_clock import VirtualClock
-from views.actions import due_next
 
 SECOND, MINUTE, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
 EVERY = timedelta(minutes=10)

@@ -22,6 +22,8 @@ from runtime.config import Settings
 from runtime.database import make_engine
 from scheduler.sweep import Sweeper, dispatch_ready
 from scheduler.tick import TickReport, tick
+from services.doctor import environment
+from services.status import pauses
 from tests.attempts import claim
 from tests.celery_messages import TASK, allowing, celery_action, celery_messages, follow_by_name
 from tests.factories import (
@@ -33,8 +35,6 @@ from tests.factories import (
 )
 from tests.rabbitmq import RabbitMQ
 from tests.servers import Broker
-from views.doctor import environment
-from views.status import pauses
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

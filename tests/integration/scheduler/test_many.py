@@ -21,6 +21,11 @@ from runtime.db_retry import in_transaction
 from scheduler.changes import Change
 from scheduler.on_demand import many
 from scheduler.record import ActionRef, operation_row
+from services import operations as operations_views
+from services.changes import deleting, switching
+from services.installation import Installation
+from services.runs import many as bulk
+from services.runs.many import Selection
 from tests.attempts import end
 from tests.factories import (
     DEFAULT_APP,
@@ -33,11 +38,6 @@ from tests.factories import (
     update_operation,
 )
 from tests.servers import Broker
-from views import operations as operations_views
-from views.changes import deleting, switching
-from views.installation import Installation
-from views.runs import many as bulk
-from views.runs.many import Selection
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

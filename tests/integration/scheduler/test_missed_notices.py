@@ -20,8 +20,8 @@ from scheduler.changes.change import create_all
 from scheduler.explain import explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
+from services.verdict import look
 from tests.factories import author, make_action, make_document, rows_of, set_back
-from views.verdict import look
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

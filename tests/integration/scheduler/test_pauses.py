@@ -28,6 +28,9 @@ from scheduler.explain import explain
 from scheduler.on_demand import manual
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
+from services.installation import Installation
+from services.status import pauses, status
+from services.verdict import look
 from tests.attempts import claim
 from tests.factories import (
     installation_on,
@@ -40,9 +43,6 @@ from tests.factories import (
     yearly,
 )
 from tests.servers import Broker
-from views.installation import Installation
-from views.status import pauses, status
-from views.verdict import look
 
 MINUTE = timedelta(minutes=1)
 JOB = {"job": {"url": "https://example.com/feed"}}

@@ -17,6 +17,7 @@ from scheduler.changes import Done, change, editing
 from scheduler.changes.validation import ChangeContext
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
+from services.installation import Installation
 from tests.factories import (
     DEFAULT_APP,
     STEPS,
@@ -27,7 +28,6 @@ from tests.factories import (
     update_operation,
 )
 from tests.servers import Broker
-from views.installation import Installation
 
 MINUTE = timedelta(minutes=1)
 LEASE = timedelta(seconds=45)

@@ -18,11 +18,11 @@ from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler.changes import editing
+from services.jobs import taking
+from services.jobs.taking import JobToDo, Taken
 from tests.attempts import claim
 from tests.factories import author, installation_on, make_app, row_of, update_operation
 from tests.integration.web.jobs import NOON, make_due, make_job
-from views.jobs import taking
-from views.jobs.taking import JobToDo, Taken
 
 LEASE = timedelta(seconds=45)
 ALLOW = {"overlap": "allow"}

@@ -23,6 +23,7 @@ from runtime.config import InvalidSetting, Settings, load_settings
 from scheduler.changes.change import create_all
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
+from services import channels
 from tasks.notices import link_of
 from tasks.notices.channel import Message, send, with_incident
 from tasks.notices.undelivered import Undelivered
@@ -31,7 +32,6 @@ from tests.factories import author, installation_on, make_document
 from tests.integration.tasks.crew import NOON, Crew
 from tests.receiver import Receiver, receiver
 from tests.told import told_as
-from views import channels
 
 pytestmark = pytest.mark.usefixtures("own_steps")
 OPS = {"notify": "ops"}

@@ -15,11 +15,11 @@ from models.roles import Role
 from runtime.config import Settings
 from runtime.egress.guard import authorities
 from runtime.sections.web import WorkSettings
+from services import changes, tokens
+from services.apps import changes as app_changes
+from services.installation import Installation
 from tests.browser import Chromium, started
 from tests.web_server import serving
-from views import changes, tokens
-from views.apps import changes as app_changes
-from views.installation import Installation
 from web.app import make_app
 
 APP = "shop"

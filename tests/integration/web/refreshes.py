@@ -11,13 +11,13 @@ import pytest
 from data import snapshots
 from data.settings import settings_in
 from data.steps.publish import work as publishing
+from services import changes
+from services.apps import changes as app_changes
+from services.apps import trust
+from services.runs import run
 from tasks.execute import run_attempt
 from tasks.registry import Registry
 from tests.integration.web.conftest import APP, Web
-from views import changes
-from views.apps import changes as app_changes
-from views.apps import trust
-from views.runs import run
 
 LONG_S = 30.0
 DOMAINS = {name: {"source": {"file": f"{name}.csv"}} for name in ("orders", "shops")}

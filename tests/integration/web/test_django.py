@@ -15,10 +15,10 @@ from models.roles import Role
 from models.store import workers
 from runtime.config import Settings
 from runtime.sections.celery import CelerySettings
+from services.apps import trust
 from tests.django_project import ACTIONS, Browser, project, text_of
 from tests.integration.web.conftest import APP, NIGHTLY, Serve, Web, with_shop
 from tests.servers import free_port
-from views.apps import trust
 
 TASKS = {
     "shop.remind": ["order", "city='Paris'", "*", "dry_run=False"],

@@ -6,9 +6,9 @@ import pytest
 
 from cli.remote.server import Server
 from models.errors import NotFound, Refused
+from services import runs, upcoming
+from services.apps import changes as app_changes
 from tests.integration.web.conftest import APP, NIGHTLY, Web
-from views import runs, upcoming
-from views.apps import changes as app_changes
 
 FUTURE = "2199-01-01T00:00:00Z"
 SEEN = {"event": "instance.user.last_seen", "user": "ann@example.com"}

@@ -20,14 +20,14 @@ from models.store.actions.status import plan_in
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.occurrence import next_occurrences
+from services import jobs
+from services.files import read_documents
+from services.installation import Installation
+from services.jobs.documents import NewJob, first_runs, new_job
 from tests.factories import installation_on, make_action
 from tests.integration.web.conftest import Web
 from tests.integration.web.jobs import URL, make_due, make_job
 from tests.statements import rows_read
-from views import jobs
-from views.files import read_documents
-from views.installation import Installation
-from views.jobs.documents import NewJob, first_runs, new_job
 
 NOW = datetime(2027, 1, 4, 12, tzinfo=UTC)
 

@@ -31,6 +31,8 @@ from scheduler.changes import editing
 from scheduler.explain.operation_text import waits
 from scheduler.on_demand.cancel import cancel
 from scheduler.sweep import dispatch_ready
+from services.apps import changes
+from services.jobs import taking
 from tests.factories import (
     DEFAULT_APP,
     author,
@@ -43,8 +45,6 @@ from tests.factories import (
 from tests.integration.web.conftest import Serve, Web
 from tests.integration.web.jobs import NOON, URL, make_due, make_job
 from tests.servers import Broker
-from views.apps import changes
-from views.jobs import taking
 
 LEASE = timedelta(seconds=45)
 ID = id_of(URL)

@@ -11,18 +11,18 @@ import pytest
 import minutebook
 from broker.app import configure
 from cli.remote.server import Server
-from data.views import templates
+from data.services import templates
 from models.job import id_of
 from models.roles import Role
 from models.store.actions.search import ActionFilter
 from runtime.config import Settings
+from services import apps, changes, door, jobs, tokens, users
+from services.actions import search
+from services.apps import changes as app_changes
+from services.installation import Installation
 from tests.integration.web.conftest import APP, NIGHTLY, SHOP, Serve, Web, with_shop
 from tests.statements import executed, rows_read
 from tests.web_server import serving
-from views import apps, changes, door, jobs, tokens, users
-from views.actions import search
-from views.apps import changes as app_changes
-from views.installation import Installation
 from web.app import make_app
 
 COUNT = 7
@@ -197,7 +197,7 @@ def test_no_answer_has_more_than_a_thousand(web_on_sqlite: Web) -> None:
 
 
 def test_a_page_of_documents_is_shorter(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("views.actions.search", "views.actions"):
+    for module in ("services.actions.search", "services.actions"):
         monkeypatch.setattr(f"{module}.MOST_DOCUMENTS", 9)
     shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
     names = [f"long {number:02}" for number in range(12)]

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-import views.metrics
+import services.metrics
 from data.store.tables import deliveries
 from models.roles import Role
 from models.sql import read_clock
@@ -24,10 +24,10 @@ from runtime.clock import monotonic
 from runtime.database import reading
 from scheduler.loop import Daemon
 from scheduler.tick import TickReport
+from services.metrics import LONGEST, OTHER, SETTLED_AFTER, quick_samples, slow_samples, window
+from services.runs import run
 from tests.factories import STEPS, update_operation
 from tests.integration.web.conftest import APP, Web
-from views.metrics import LONGEST, OTHER, SETTLED_AFTER, quick_samples, slow_samples, window
-from views.runs import run
 from web.counters import Counters
 from web.metrics import registry_of
 
@@ -270,7 +270,7 @@ def test_the_last_tick_is_shown_at_once(web: Web) -> None:
 def test_small_apps_beyond_the_most_share_a_series(
     web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(views.metrics, "MOST_APPS", 1)
+    monkeypatch.setattr(services.metrics, "MOST_APPS", 1)
 
     apps = {labels[0] for labels in slow_samples(web.opened).values["actions"]}
     assert apps == {OTHER}
@@ -320,7 +320,7 @@ def test_a_request_that_fails_unexpectedly_is_counted(
     web_on_sqlite: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = web_on_sqlite.client()
-    monkeypatch.setattr("views.status.look", lambda *_: 1 / 0)
+    monkeypatch.setattr("services.status.look", lambda *_: 1 / 0)
 
     assert client.get("/api/status").status_code == 500
     counted = re.findall(r"duration_seconds_count\{(.+)\} 1\.0", client.get("/metrics").text)

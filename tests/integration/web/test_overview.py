@@ -15,10 +15,10 @@ from models.store import ticks
 from models.store.operations.end import known_after
 from models.tables import action_state, operations
 from runtime.database import reading
+from services.runs import run
 from tests.celery_messages import TASK, celery_action
 from tests.factories import update_operation
 from tests.integration.web.conftest import APP, NIGHTLY, Web
-from views.runs import run
 
 MINUTE = timedelta(minutes=1)
 HEALTHY = "All is well."

@@ -13,10 +13,10 @@ from sqlalchemy import event
 from data import endpoints
 from models.tables import action_cursor, operations
 from runtime.egress.guard import authorities
+from services.apps import changes
 from tests.browser import Chromium
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.refreshes import DOMAINS, LONG_S, Refreshed
-from views.apps import changes
 from web import kept
 
 SEVEN = datetime(2027, 1, 4, 7, tzinfo=UTC)

@@ -9,8 +9,8 @@ import pytest
 from fastapi.routing import APIRoute
 
 from models.roles import PERMITS, Permission, Role
+from services.runs import run
 from tests.integration.web.conftest import APP, Web
-from views.runs import run
 from web.access import ACCESS, Access
 from web.app import api_routers
 

@@ -13,10 +13,10 @@ import pytest
 from models.operation import OperationState
 from models.roles import Role
 from runtime.config import Settings
+from services import status
 from tests.factories import row_of
 from tests.integration.web.conftest import Serve, Web
 from tests.integration.web.jobs import make_due, make_job
-from views import status
 from web.routing import THREADS
 
 SLOW, WORKERS, BEATS = 200, 50, 3

@@ -8,6 +8,8 @@ import pytest
 from models.roles import Role
 from models.store.workers import Heartbeat, beat
 from runtime.config import Settings
+from services import changes, users
+from services.apps import trust
 from tests.integration.web.conftest import (
     APP,
     NIGHTLY,
@@ -17,8 +19,6 @@ from tests.integration.web.conftest import (
     with_shop,
 )
 from tests.statements import rows_read
-from views import changes, users
-from views.apps import trust
 
 MAIL = {**NIGHTLY, "name": "mail", "operations": {"send_email": {"template": "hello"}}}
 COUNT = 30

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 from cli.render import Table, listing, sentence
 from cli.texts.operations import step_lines
 from cli.texts.upcoming import described
-from data.views.templates import TriedMail
-from views.upcoming import Upcoming
+from data.services.templates import TriedMail
+from services.upcoming import Upcoming
 
 
 def test_a_step_says_what_it_did_and_not_what_it_did_not() -> None:

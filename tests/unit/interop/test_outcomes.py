@@ -8,8 +8,8 @@ import pytest
 
 from interop.beat_file import entries_of
 from interop.outcomes import Outcome, outcomes
+from interop.services.imports import Import, _moved
 from interop.texts import report
-from interop.views.imports import Import, _moved
 from models.action.document import ParseContext
 from models.values import format_instant
 from tasks.built_in import built_in_steps

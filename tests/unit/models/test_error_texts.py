@@ -7,12 +7,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 # What answers requests over HTTP, and pages.
-ASKED = ("views", "models", "scheduler", "data", "tasks", "web")
+ASKED = ("services", "models", "scheduler", "data", "tasks", "web")
 # What commands on this machine alone call.
 COMMANDS_ONLY = {
-    "views/installation.py",
-    "views/simulation.py",
-    "interop/views/imports.py",
+    "services/installation.py",
+    "services/simulation.py",
+    "interop/services/imports.py",
     "data/commands/templates.py",
 }
 ERRORS = {

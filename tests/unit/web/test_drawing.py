@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from views.overview.timeline import Timeline, Zoom
+from services.overview.timeline import Timeline, Zoom
 from web.dashboard.drawing import timeline
 
 NOW = datetime(2026, 11, 22, 20, 10, tzinfo=UTC)

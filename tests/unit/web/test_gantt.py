@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from views.operations import Attempt, Operation
+from services.operations import Attempt, Operation
 from web.dashboard.drawing.gantt import Bar, gantt
 
 DUE = datetime(2027, 1, 4, 12, tzinfo=UTC)

@@ -3,7 +3,7 @@ from threading import Event
 from typing import Any
 
 from minutebook.steps import SmallApp
-from views.installation import Installation
+from services.installation import Installation
 from web import kept
 from web.kept import Kept
 

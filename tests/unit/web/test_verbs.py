@@ -10,9 +10,9 @@ from fastapi.routing import APIRoute
 from pydantic import Field
 
 from models.roles import Permission
-from views.installation import Installation
-from views.verbs import VERBS, Verb
-from views.view import Listing, Page, View
+from services.installation import Installation
+from services.verbs import VERBS, Verb
+from services.view import Listing, Page, View
 from web.access import ACCESS, Access
 from web.app import api_routers
 from web.routing import endpoints

@@ -6,9 +6,9 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from models.values.zones import in_zone
-from views.actions.history import AHEAD, BACK, ActionHistory, Day
-from views.overview.timeline import Bar, Lane, Outage, Timeline
-from views.words import brief
+from services.actions.history import AHEAD, BACK, ActionHistory, Day
+from services.overview.timeline import Bar, Lane, Outage, Timeline
+from services.words import brief
 from web.dashboard.rendering import tone
 from web.dashboard.texts import say
 

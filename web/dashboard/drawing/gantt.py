@@ -12,8 +12,8 @@ from typing import Any
 from models.operation import TICKED, UNSTARTED
 from models.stored import instant_in
 from models.values.zones import in_zone
-from views.operations import Attempt, Operation
-from views.words import brief
+from services.operations import Attempt, Operation
+from services.words import brief
 from web.dashboard.rendering import tone
 from web.dashboard.texts import say, step_name
 

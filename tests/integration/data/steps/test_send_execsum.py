@@ -9,11 +9,11 @@ import pytest
 import sqlalchemy as sa
 from pydantic import SecretStr
 
+from data.services.summary import preview
 from data.steps import publish, refresh, send_execsum
 from data.steps.publish import PublishParameters
 from data.steps.refresh import RefreshParameters
 from data.store.tables import deliveries as table
-from data.views.summary import preview
 from minutebook.steps import StepResult
 from models.document import NoParameters
 from models.sql import database_now, upsert

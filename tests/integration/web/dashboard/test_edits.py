@@ -10,10 +10,10 @@ import httpx
 from models.roles import Role
 from models.store.workers import Heartbeat, beat
 from runtime.config import Settings
+from services import changes
+from services.apps import trust
 from tests.integration.web.conftest import APP, NIGHTLY, Serve, Web, with_shop
 from tests.integration.web.dashboard.conftest import Browse
-from views import changes
-from views.apps import trust
 
 FIELDS = re.compile(r'<input type="hidden" name="(uid|revision)" value="([^"]*)">')
 OVERWRITE = re.compile(r'<button name="revision" value="(\d+)"')

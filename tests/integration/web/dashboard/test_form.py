@@ -9,12 +9,12 @@ from playwright.sync_api import Page, expect
 
 from models.store.workers import Heartbeat, beat
 from runtime.config import Settings
+from services import changes
+from services.apps import trust
 from tests.browser import Chromium
 from tests.factories import make_app
 from tests.integration.web.conftest import APP, NIGHTLY, Serve, Web, with_shop
 from tests.integration.web.dashboard.conftest import Browse
-from views import changes
-from views.apps import trust
 
 TASK = "shop.tasks.close_day"
 # A worker reports its parameters.

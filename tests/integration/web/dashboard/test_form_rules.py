@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from services import changes
 from tests.browser import Chromium
 from tests.integration.web.conftest import APP, Web
-from views import changes
 
 
 def _written(page: Page) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from playwright.sync_api import Page, expect
 from models.roles import Role
 from models.sql import database_now, read_clock
 from runtime.database import reading
+from services.runs import run
 from tests.browser import Chromium, Tab
 from tests.factories import update_operation
 from tests.integration.web.conftest import APP, Web
-from views.runs import run
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&<script>alert(2)</script>{{7*7}}"
 EVERY_PAGE = (

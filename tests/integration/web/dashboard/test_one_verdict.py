@@ -17,11 +17,11 @@ from models.store import workers as worker_store
 from models.store.celery_queues import Watched
 from models.store.pauses import PauseKind, Target
 from models.tables import actions, notices, operations, workers
+from services.runs import run
 from tests.factories import update_operation
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.dashboard.conftest import Browse
 from tests.integration.web.test_overview import ended, missed, tick
-from views.runs import run
 
 HOUR = timedelta(hours=1)
 Make = Callable[[Web], object]

@@ -12,10 +12,10 @@ from playwright.sync_api import Page, expect
 
 from models.roles import Role
 from runtime.config import Settings
+from services.tokens import sessions
 from tests import browser as chromium
 from tests.integration.web.conftest import APP, Serve, Web
 from tests.integration.web.dashboard.conftest import Browse
-from views.tokens import sessions
 
 PAUSE = f"/apps/{APP}/actions/nightly/pause"
 WAYS = [

@@ -8,10 +8,10 @@ import pytest
 from fastapi.routing import APIRoute
 
 from models.roles import PERMITS, Permission, Role
+from services.runs import run
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.dashboard.conftest import Browse
 from tests.integration.web.test_roles import accesses, name_of
-from views.runs import run
 from web.dashboard.mounting import pages
 
 PUBLIC = {"/sign-in", "/sign-in/{link}", "/static/{name}", "/status/{app}"}

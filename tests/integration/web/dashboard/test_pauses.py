@@ -4,10 +4,10 @@ import pytest
 from playwright.sync_api import expect
 
 from models.roles import Role
+from services.status import pauses
 from tests.browser import Chromium
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.dashboard.conftest import Browse
-from views.status import pauses
 
 
 @pytest.mark.parametrize("width", [1440, 390])

@@ -8,12 +8,12 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.tables import operation_logs
+from services.runs import run
 from tests.celery_messages import TASK, celery_action
 from tests.factories import make_operation, update_operation
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.dashboard.conftest import Browse
 from tests.integration.web.test_overview import now_of
-from views.runs import run
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

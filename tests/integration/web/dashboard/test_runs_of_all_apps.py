@@ -2,10 +2,10 @@
 
 import re
 
+from services.apps import changes
+from services.runs import run
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.dashboard.conftest import Browse
-from views.apps import changes
-from views.runs import run
 
 
 def test_the_list_and_the_api_name_the_small_app_of_each_run(

@@ -13,10 +13,10 @@ from models.sql import database_now
 from models.store.tokens import MOST_SESSIONS
 from models.tables import tokens as stored
 from runtime.config import Settings
+from services import tokens
+from services.tokens import sessions
 from tests.integration.web.conftest import APP, Serve, Web
 from tests.integration.web.dashboard.conftest import OWN_PAGE, Browse
-from views import tokens
-from views.tokens import sessions
 from web import access
 
 SIGNED_OUT = (303, "/sign-in?next=/account")

@@ -9,13 +9,13 @@ from playwright.sync_api import expect
 from models.sql import read_clock
 from models.tables import actions
 from runtime.database import reading
+from services.apps import changes, trust
+from services.runs import run
 from tests.browser import Chromium
 from tests.factories import spoil, update_operation
 from tests.integration.web.conftest import APP, NIGHTLY, Web
 from tests.integration.web.dashboard.conftest import Browse
 from tests.integration.web.refreshes import LONG_S, Refreshed
-from views.apps import changes, trust
-from views.runs import run
 
 SOURCE = {"source": {"file": "sales.csv"}}
 # What the eye and the mouse meet in the middle of an element.

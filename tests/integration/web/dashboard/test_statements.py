@@ -9,14 +9,14 @@ from fastapi.routing import APIRoute
 
 from models.store import ticks
 from models.tables import actions
+from services import changes
+from services.apps import changes as app_changes
+from services.runs import run
 from tests.factories import update_operation
 from tests.integration.web.conftest import APP, NIGHTLY, Web
 from tests.integration.web.dashboard.conftest import Browse
 from tests.integration.web.test_overview import ended, tick
 from tests.statements import executed
-from views import changes
-from views.apps import changes as app_changes
-from views.runs import run
 from web.dashboard.mounting import pages
 
 MOST = 16

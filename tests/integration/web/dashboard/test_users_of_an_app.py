@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from runtime.config import Settings
+from services import users
 from tests.integration.web.conftest import APP, Serve, with_shop
 from tests.integration.web.dashboard.conftest import Browse
 from tests.statements import rows_read
-from views import users
 
 
 def test_the_page_of_a_small_app_shows_a_page_of_its_users(

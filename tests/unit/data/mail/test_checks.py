@@ -9,7 +9,7 @@ from data.mail.checks import problems_of_template, template_problems
 from data.mail.templates import MailTemplate
 from data.small_app.document import data_in
 from models.tenant.document import InvalidSmallApp
-from views.apps.changes import checked_small_app
+from services.apps.changes import checked_small_app
 
 
 def problems_of(text: str) -> list[str]:

@@ -10,9 +10,9 @@ from models.errors import InvalidAction
 from models.parsing import ParseContext
 from models.values.durations import format_span
 from scheduler.changes.cycles import cycle
+from services.warnings import KnownNames, warnings_of
 from tests.factories import STEPS
 from tests.unit.models.action.minimal import NOW, action
-from views.warnings import KnownNames, warnings_of
 
 CONTEXT = ParseContext("Europe/Paris", NOW, STEPS)
 REFRESH = {"action": "refresh"}

@@ -15,9 +15,9 @@ from models.action.document import ParseContext, parse_action
 from models.celery_task import CeleryRules
 from models.errors import InvalidAction
 from models.json_text import InvalidJson, read_json
+from services.warnings import KnownNames, warnings_of
 from tests.factories import STEPS
 from tests.unit.models.action.minimal import NOW, action
-from views.warnings import KnownNames, warnings_of
 
 FILE = Path(__file__).with_name("mistakes.json")
 MISTAKES: list[dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))

@@ -54,7 +54,7 @@ def product_files() -> list[Path]:
         "scheduler",
         "data",
         "tasks",
-        "views",
+        "services",
     )
     return [file for room in rooms for file in (ROOT / room).rglob("*.py")]
 

@@ -1,0 +1,233 @@
+"""Templates of mails: whether they can be used, previews, and mails to try them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Any
+from uuid import uuid4
+
+from pydantic import Field
+
+from data.mail.checks import problems_of_template
+from data.mail.rendering import rendered
+from data.mail.templates import InvalidTemplate, MailTemplate
+from data.mail.values import own_values, sample_of, shared_values
+from data.store.small_apps import templates_of
+from minutebook.steps import Recipient
+from models.errors import Hint, InvalidDocument, NotFound, Refused, SchedulerError
+from models.problems import MOST_COMPARED, unknown_name
+from models.sql import read_clock
+from models.store import tenants
+from models.store.people import selection, users
+from models.store.tenants import ceilings
+from models.store.tenants.ceilings import Ceiling
+from models.values import counted
+from runtime.database import reading
+from services.finding import named_elsewhere
+from services.installation import Installation
+from services.verbs import EDIT, READ, Verb
+from services.view import Listing, Page, View, first_of
+from tasks.bounded.limits import OverLimit
+from tasks.outgoing.mail.failures import MailRefused, MailServerFailed
+from tasks.outgoing.mail.message import (
+    Content,
+    Envelope,
+    InvalidAddress,
+    build_message,
+    parse_address,
+    unsubscribe_url,
+)
+from tasks.outgoing.mail.transport import open_transport
+
+SAMPLE_RECIPIENT = Recipient("ann@example.com", "ann@example.com", "Ann Example")
+
+
+class TemplateRow(View):
+    """A template of a small app."""
+
+    name: str = Field(description="Name of the template.")
+    subject: str = Field(description="Its subject, not rendered.")
+    parts: tuple[str, ...] = Field(description="`text`, and `html` if it has one.")
+    state: str = Field(description="`ok`, or how many problems it has.")
+
+
+class Templates(Listing[TemplateRow]):
+    """The templates of a small app, by name."""
+
+
+class TemplatePreview(View):
+    """A template with the values of a user, or with sample values."""
+
+    template: str = Field(description="Name of the template.")
+    to: str | None = Field(description="The user's address; null for a user without one.")
+    subject: str = Field(description="The rendered subject.")
+    text: str = Field(description="The rendered text part.")
+    html: str | None = Field(description="The HTML part; null for a template without one.")
+    list_unsubscribe: str | None = Field(description="Where a recipient unsubscribes.")
+
+
+class TriedMail(View):
+    """A mail that was sent to try a template."""
+
+    template: str = Field(description="Name of the template.")
+    to: str = Field(description="The address it was sent to.")
+    message: str = Field(description="What the mail server did.")
+
+
+def _stored(
+    installation: Installation, after: str | None = None, limit: int | None = None
+) -> dict[str, dict[str, Any]]:
+    app_id = installation.small_app.id
+    with reading(installation.engine) as connection:
+        return templates_of(connection, app_id, after, limit)
+
+
+def _settings_of(installation: Installation) -> Mapping[str, Any]:
+    app_id = installation.small_app.id
+    with reading(installation.engine) as connection:
+        return tenants.settings_of(connection, app_id)
+
+
+@Verb("list_templates", "GET /api/apps/{app}/templates", READ, pages=Templates)
+def list_templates(
+    installation: Installation,
+    limit: int,
+    cursor: str | None = None,
+    known: Mapping[str, Any] | None = None,
+) -> Page[TemplateRow]:
+    """List the mail templates of a small app, by name.
+
+    Each has the number of its problems. `known` are the settings of the app's document, if they
+    were read already.
+    """
+    settings = _settings_of(installation) if known is None else known
+    found = [
+        MailTemplate(name, **parts)
+        for name, parts in _stored(installation, cursor, limit + 1).items()
+    ]
+    shown, following = first_of(found, limit, lambda template: template.name)
+    return Page[TemplateRow](items=tuple(_row(one, settings) for one in shown), next=following)
+
+
+def _row(template: MailTemplate, settings: Mapping[str, Any]) -> TemplateRow:
+    count = len(problems_of_template(template, settings))
+    return TemplateRow(
+        name=template.name,
+        subject=template.subject,
+        parts=("text",) if template.html is None else ("text", "html"),
+        state=counted(count, "problem") if count else "ok",
+    )
+
+
+@Verb("preview_template", "GET /api/apps/{app}/templates/{template=name}/preview", READ)
+def preview(installation: Installation, name: str, user: str | None = None) -> TemplatePreview:
+    """Render a mail template with the values of a user, or with sample values.
+
+    Raises as `_rendered`.
+    """
+    recipient, content, way_out = _rendered(installation, name, user)
+    return TemplatePreview(
+        template=name,
+        to=recipient.address,
+        subject=content.subject,
+        text=content.text,
+        html=content.html,
+        list_unsubscribe=way_out,
+    )
+
+
+def _rendered(
+    installation: Installation, name: str, user: str | None
+) -> tuple[Recipient, Content, str | None]:
+    """Return the recipient, the template with its values, and where the recipient unsubscribes.
+
+    Raises NotFound, or InvalidDocument for the template's problems.
+    """
+    found = _stored(installation)
+    if name not in found:
+        raise NotFound(f'template "{name}" {unknown_name("template", name, found)}')
+    template = MailTemplate(name, **found[name])
+    settings = _settings_of(installation)
+    problems = problems_of_template(template, settings)
+    if problems:
+        raise InvalidDocument(problems)
+    recipient = SAMPLE_RECIPIENT if user is None else _recipient(installation, user)
+    app = installation.small_app
+    url = unsubscribe_url(installation.settings.mail.unsubscribe, recipient.id, app.name)
+    try:
+        values = {**sample_of(name, settings), **_values_now(installation, settings)}
+        content = next(rendered(template, values, [own_values(recipient, url)]))
+    except (InvalidTemplate, OverLimit) as error:
+        raise Refused(str(error)) from None
+    return recipient, content, url
+
+
+def _recipient(installation: Installation, id: str) -> Recipient:
+    app_id = installation.small_app.id
+    with reading(installation.engine) as connection:
+        found = users.find(connection, app_id, id)
+        if found is not None:
+            return users.as_recipient(found)
+        known = selection.first_ids(connection, app_id, MOST_COMPARED)
+        elsewhere = named_elsewhere(connection, installation, "user", id)
+    raise elsewhere or NotFound(f'user "{id}" {unknown_name("user", id, known)}')
+
+
+def _values_now(installation: Installation, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a mail of this minute, with the id of an unknown operation."""
+    app = replace(installation.small_app, settings=settings)
+    with reading(installation.engine) as connection:
+        title = tenants.document_of(connection, app.id).get("title") or app.name
+        now = read_clock(connection)
+    at = now.replace(second=0, microsecond=0)
+    return shared_values(app, title, at, str(uuid4()))
+
+
+def html_of(made: TemplatePreview) -> str:
+    """Return the HTML part; raises Refused if there is none."""
+    if made.html is None:
+        raise Refused(
+            f'template "{made.template}" has no HTML part', Hint("use --text", http="use its text")
+        )
+    return made.html
+
+
+@Verb("send_test", "POST /api/apps/{app}/templates/{template=name}:send-test", EDIT)
+def send_test(
+    installation: Installation,
+    name: str,
+    to: Annotated[str, Field(description="One address.")],
+    user: str | None = None,
+) -> TriedMail:
+    """Send a mail template to one address.
+
+    Raises Refused and SchedulerError. It counts towards the small app's messages a minute, and
+    stands in the audit trail.
+    """
+    _, content, way_out = _rendered(installation, name, user)
+    settings = installation.settings
+    with reading(installation.engine) as connection:
+        now = read_clock(connection)
+    sender = settings.mail.sender
+    message_id = f"<test.{uuid4()}@{parse_address(sender).domain}>"
+    envelope = Envelope(sender, to, None, message_id, now, settings.mail.reply_to, way_out)
+    try:
+        message = build_message(content, envelope)
+        _note_test(installation, name, to)
+        with open_transport(settings) as transport:
+            transport.send(message)
+            return TriedMail(template=name, to=to, message=transport.told(1))
+    except InvalidAddress as error:
+        raise Refused(str(error)) from None
+    except (MailRefused, MailServerFailed) as error:
+        raise SchedulerError(f"the test mail was not accepted: {error}") from None
+
+
+def _note_test(installation: Installation, name: str, to: str) -> None:
+    """Write a test mail to the audit trail; raises Refused beyond the small app's ceiling.
+
+    Noted before it is sent: a mail may have arrived even if its server's answer did not.
+    """
+    app, limits = installation.small_app, installation.settings.limits
+    with installation.engine.begin() as connection:
+        ceilings.left(connection, app.id, Ceiling.MAILS, limits)
+        installation.audit(connection, app.id, "template.send_test", {name: {"to": to}})

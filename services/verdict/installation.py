@@ -1,0 +1,271 @@
+"""Findings about the installation: its daemon, broker, workers, clocks and disk. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from models.notices import BROKERS
+from models.problems import listed
+from models.store.installation_facts import DAY, Known, Waiting
+from models.store.pauses import PauseKind
+from models.store.ticks import CLOCK_WAS_WRONG
+from models.store.workers import Readers
+from models.values import counted
+from models.values.durations import lasting
+from models.worker_kinds import HTTP, OURS
+from runtime.config import Settings
+from runtime.skew import MAX_SKEW_S
+from services.daemon import Daemon
+from services.doctor.disk import NO_SPACE, Disk
+from services.verdict.finding import Finding, Kind, Severity
+from services.words import instant
+
+START_DAEMON = "start `minutebook up`, or `minutebook daemon`"
+_BROKEN, _ATTENTION, _NOTE = Severity.BROKEN, Severity.ATTENTION, Severity.NOTE
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the database knows of an installation."""
+
+    known: Known
+    daemon: Daemon | None
+    # The reports of the last ticks with their instants, in order.
+    ticks: Sequence[Mapping[str, Any]]
+    readers: Readers
+    waiting: Sequence[Waiting]
+
+
+def findings_of(facts: Facts, settings: Settings, disk: Disk | None) -> Iterator[Finding]:
+    """Yield the findings about an installation, the worst kinds first.
+
+    Without a disk, what only the whole installation may know is left out.
+    """
+    yield from _daemon(facts)
+    yield from _older_release(facts)
+    yield from _unreachable(facts, "broker_error", Kind.BROKER_DOWN)
+    yield from _unreachable(facts, "application_broker_error", Kind.APPLICATION_BROKER_DOWN)
+    yield from _workers(facts)
+    yield from _clocks(facts)
+    yield from _went_back(facts.known)
+    if disk is not None:
+        yield from _disk(disk, str(settings.home))
+        yield from _locked(facts)
+        yield from _lost(facts.readers)
+        yield from _unread(facts, settings.alert.overdue)
+        yield from _steps(facts.readers.live)
+        yield from _notices(facts.known.notices_failed)
+        yield from _mail(facts, settings)
+    yield from _behind(facts, settings.alert.overdue)
+    yield from _paused(facts)
+
+
+def _daemon(facts: Facts) -> Iterator[Finding]:
+    daemon = facts.daemon
+    if daemon is None:
+        yield _found(Kind.NO_DAEMON, _BROKEN, "no daemon has ticked yet", START_DAEMON)
+    elif daemon.stopped_at is not None:
+        text = f"no daemon ticks: {daemon.name} was stopped"
+        yield _found(Kind.NO_DAEMON, _BROKEN, text, START_DAEMON, daemon.stopped_at)
+    elif not daemon.is_ticking:
+        text = f"no daemon ticks: the last tick was by {daemon.name}"
+        yield _found(Kind.NO_DAEMON, _BROKEN, text, START_DAEMON, daemon.last_tick_at)
+
+
+def _older_release(facts: Facts) -> Iterator[Finding]:
+    """Yield a finding if the last tick stepped back: broken, unless a newer daemon ticks too."""
+    if facts.daemon is None or not facts.daemon.is_ticking:
+        return
+    error = _report(facts.daemon).get("older_release")
+    if error:
+        has_other = any(not one["report"].get("older_release") for one in facts.ticks[-2:])
+        text = f"daemon {facts.daemon.name} decides nothing: {error}"
+        remedy = "upgrade it, or stop it where a newer one runs"
+        severity = _ATTENTION if has_other else _BROKEN
+        yield _found(Kind.OLDER_RELEASE, severity, text, remedy, facts.daemon.last_tick_at)
+
+
+def _unreachable(facts: Facts, key: str, kind: Kind) -> Iterator[Finding]:
+    """Yield a finding if the last tick could not reach a broker, since the first that could not.
+
+    Without a tick, nothing is known of it.
+    """
+    if facts.daemon is None or not facts.daemon.is_ticking:
+        return
+    error = _report(facts.daemon).get(key)
+    if not error:
+        return
+    since = facts.daemon.last_tick_at
+    for tick in reversed(facts.ticks):
+        if not tick["report"].get(key):
+            break
+        since = tick["finished_at"]
+    broker, remedy = BROKERS[kind]
+    yield _found(kind, _BROKEN, f"{broker} does not answer: {error}", remedy, since)
+
+
+def _report(daemon: Daemon) -> Mapping[str, Any]:
+    return daemon.report if isinstance(daemon.report, dict) else {}
+
+
+def _workers(facts: Facts) -> Iterator[Finding]:
+    """Yield a finding for each queue with operations that no live worker reads."""
+    for queue, waiting in _by_queue(facts.waiting):
+        if queue in facts.readers.queues or not all(one.is_known for one in waiting):
+            continue
+        count = sum(one.count for one in waiting)
+        wait = "run waits" if count == 1 else "runs wait"
+        text = f"{count:,} {wait} in queue {shown_queue(queue)}, and no live worker reads it"
+        since = min(one.since for one in waiting)
+        yield _found(Kind.NO_WORKER, _BROKEN, text, how_to_read(queue), since)
+
+
+def shown_queue(queue: str) -> str:
+    """Return a queue of the broker as people name it: ours without its prefix."""
+    return queue.removeprefix(OURS.prefix)
+
+
+def how_to_read(queue: str) -> str:
+    """Return how to start a reader of a queue: of ours, of jobs, or of an application."""
+    name = shown_queue(queue)
+    if queue.startswith(HTTP.prefix):
+        return "start a worker that asks for jobs over HTTP"
+    if name == queue:
+        return f"start a worker of your application for queue {queue}"
+    return f"start `minutebook worker --queues {name}`"
+
+
+def _by_queue(waiting: Sequence[Waiting]) -> Iterator[tuple[str, list[Waiting]]]:
+    for queue in sorted({one.queue for one in waiting}):
+        yield queue, [one for one in waiting if one.queue == queue]
+
+
+def _lost(readers: Readers) -> Iterator[Finding]:
+    lost = readers.lost
+    if lost:
+        text = f"no live worker follows {listed(sorted(lost))} any more"
+        remedy = "start the workers of that application; their runs end as handed_over meanwhile"
+        yield _found(Kind.WORKERS_LOST, _ATTENTION, text, remedy, max(lost.values()))
+
+
+def _unread(facts: Facts, late: timedelta) -> Iterator[Finding]:
+    """Yield a finding for each queue of the application that grows and that nothing reads.
+
+    A broker that counts no readers only shows that a queue has grown, for so long, and never
+    shrank.
+    """
+    if facts.daemon is None or not facts.daemon.is_ticking:
+        return
+    known = facts.readers.queues | {one.queue for one in facts.waiting if one.is_known}
+    for queue, its in sorted(facts.known.celery_queues.items()):
+        since, is_counted = its.grows_since, its.readers is not None
+        if since is None or queue in known or not (is_counted or facts.known.now - since > late):
+            continue
+        wait = "1 task waits" if its.length == 1 else f"{its.length:,} tasks wait"
+        why = "no worker reads it" if is_counted else "it only grows: no worker seems to read it"
+        text = f"{wait} in queue {queue} of your application, and {why}"
+        severity = _BROKEN if is_counted else _ATTENTION
+        yield _found(Kind.QUEUE_UNREAD, severity, text, how_to_read(queue), since)
+
+
+def _behind(facts: Facts, late: timedelta) -> Iterator[Finding]:
+    """Yield a finding for each queue whose readers are slower than what comes."""
+    for queue, waiting in _by_queue(facts.waiting):
+        since = min(one.since for one in waiting)
+        if queue in facts.readers.queues and facts.known.now - since > late:
+            count = counted(sum(one.count for one in waiting), "run")
+            text = (
+                f"queue {shown_queue(queue)} is behind: {count} to start, "
+                f"the first for over {lasting(late)}"
+            )
+            remedy = "start more workers, or find what holds them: `minutebook run list`"
+            yield _found(Kind.QUEUE_BEHIND, _ATTENTION, text, remedy, since)
+
+
+def _clocks(facts: Facts) -> Iterator[Finding]:
+    last_now, now = facts.known.last_now, facts.known.now
+    if last_now is not None and last_now - now > CLOCK_WAS_WRONG:
+        text = f"the last tick's now lies {lasting(last_now - now)} ahead of the database's clock"
+        remedy = "set the database's clock right; the next tick mends the rest"
+        yield _found(Kind.CLOCK, _BROKEN, text, remedy)
+    elif facts.known.set_back is not None and now - facts.known.set_back[0] < DAY:
+        at, by = facts.known.set_back
+        text = f"the database's clock was {lasting(by)} ahead until {instant(at)}"
+        remedy = "find what set it; `minutebook audit` has when it was set right"
+        yield _found(Kind.CLOCK, _ATTENTION, text, remedy, at)
+    machines = [(f"worker {one['name']}", one["skew_s"]) for one in facts.readers.live]
+    if facts.daemon is not None and facts.daemon.is_ticking:
+        machines.append((f"daemon {facts.daemon.name}", facts.daemon.clock_skew_s))
+    for name, skew_s in machines:
+        if abs(skew_s or 0.0) > MAX_SKEW_S:
+            text = f"the machine of {name} is {skew_s:+.1f} s off the database"
+            yield _found(Kind.CLOCK, _ATTENTION, text, "set its clock right (NTP)")
+
+
+def _went_back(known: Known) -> Iterator[Finding]:
+    if known.went_back is None or known.now - known.went_back[0] >= DAY:
+        return
+    at, what = known.went_back
+    text = f"the database went back, and lost what was committed: {what}"
+    remedy = "compare what ran with what is recorded; let a standby confirm each commit"
+    yield _found(Kind.DATABASE_WENT_BACK, _ATTENTION, text, remedy, at)
+
+
+def _disk(disk: Disk, home: str) -> Iterator[Finding]:
+    if disk.is_nearly_full:
+        text = f"the file system of {home} is nearly full: {disk.left_in_words}"
+        severity = _BROKEN if disk.free < NO_SPACE else _ATTENTION
+        remedy = "free some space, keep less history, or move the home folder"
+        yield _found(Kind.DISK, severity, text, remedy)
+
+
+def _locked(facts: Facts) -> Iterator[Finding]:
+    if facts.daemon is None or not facts.daemon.is_ticking:
+        return
+    holder = _report(facts.daemon).get("locked")
+    if holder:
+        text = f"the last tick waited for rows that another session keeps locked: {holder}"
+        remedy = "end that transaction; the actions behind it are decided then"
+        yield _found(Kind.LOCKED, _ATTENTION, text, remedy, facts.daemon.last_tick_at)
+
+
+def _steps(live: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
+    for one in live:
+        for module, error in (one["step_failures"] or {}).items():
+            text = f"worker {one['name']} could not import {module}: {error}"
+            remedy = "correct the module, then restart the worker"
+            yield _found(Kind.STEP_FAILED, _BROKEN, text, remedy)
+
+
+def _notices(failed: int) -> Iterator[Finding]:
+    if failed:
+        text = f"{counted(failed, 'notice')} of the last 24 hours could not be delivered"
+        remedy = "see the workers' log for the answer of the mail server or webhook"
+        yield _found(Kind.NOTICE_REFUSED, _ATTENTION, text, remedy)
+
+
+def _mail(facts: Facts, settings: Settings) -> Iterator[Finding]:
+    wants = facts.known.wants_mail or bool(settings.alert.mail)
+    if settings.smtp_url.get_secret_value() or not wants:
+        return
+    # On a laptop, mail in a folder is what one expects.
+    severity = _ATTENTION if settings.database_url.get_secret_value() else _NOTE
+    text = f"actions want to send mail, and it is written to {settings.home / 'mail'}"
+    yield _found(Kind.MAIL_UNSET, severity, text, "set SCHED_SMTP_URL to send it")
+
+
+def _paused(facts: Facts) -> Iterator[Finding]:
+    for one in facts.known.pauses:
+        end = "" if one.until is None else f" until {instant(one.until)}"
+        waits = "what is due is recorded, and sent when the pause ends"
+        text = f"{one.target.words} is paused{end}: {waits}"
+        option = "--all" if one.kind is PauseKind.ALL else f"--{one.kind} {one.name}"
+        remedy = f"`minutebook resume {option}` ends it now"
+        yield _found(Kind.PAUSED, _ATTENTION, text, remedy, one.began_at)
+
+
+def _found(
+    kind: Kind, severity: Severity, text: str, remedy: str, since: datetime | None = None
+) -> Finding:
+    return Finding(kind=kind, severity=severity, text=text, remedy=remedy, since=since)

@@ -1,0 +1,68 @@
+"""A note at save names what croniter would do otherwise around a clock change."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from cron import CronSchedule, clock_changes
+from services.actions.rules import YEAR, daylight_notes
+from services.second_opinion import AROUND, second_opinion
+from tests.factories import make_plan, make_rule
+
+NOW = datetime(2026, 11, 25, tzinfo=UTC)
+
+
+def notes(rule: str, zone: str) -> tuple[str, ...]:
+    plan = make_plan(make_rule(cron_rule=rule, timezone=zone))
+    return daylight_notes(plan, NOW, NOW + YEAR)
+
+
+PARIS_IN_SPRING = (
+    "2027-03-28 02:30 does not exist in Europe/Paris: runs at Sun 2027-03-28 03:00 +02:00"
+)
+PARIS_IN_AUTUMN = (
+    "2027-10-31 02:30 comes twice in Europe/Paris: runs the first time; "
+    "croniter would also run at Sun 2027-10-31 02:30 +01:00"
+)
+NEW_YORK_IN_SPRING = (
+    "2027-03-14 02:00 does not exist in America/New_York: does not run; "
+    "croniter would run at Sun 2027-03-14 03:00 -04:00"
+)
+NEW_YORK_IN_AUTUMN = (
+    "2027-11-07 01:05 comes twice in America/New_York: runs the first time; "
+    "croniter would also run at Sun 2027-11-07 01:05 -05:00, and 5 more"
+)
+
+
+@pytest.mark.parametrize(
+    ("rule", "zone", "expected"),
+    [
+        pytest.param(
+            "30 2 * * *", "Europe/Paris", (PARIS_IN_SPRING, PARIS_IN_AUTUMN), id="one_of_two"
+        ),
+        pytest.param("*/15 2 * * *", "America/New_York", (NEW_YORK_IN_SPRING,), id="a_gap"),
+        pytest.param("5-55/10 1 * * *", "America/New_York", (NEW_YORK_IN_AUTUMN,), id="several"),
+        pytest.param("0 9 * * *", "Europe/Paris", (), id="at_another_time"),
+        pytest.param("30 2 * * *", "Asia/Tokyo", (), id="no_change"),
+    ],
+)
+def test_a_note_names_both_answers(rule: str, zone: str, expected: tuple[str, ...]) -> None:
+    assert notes(rule, zone) == expected
+
+
+def test_both_are_asked_over_the_same_hours() -> None:
+    change = clock_changes(CronSchedule("*/10 2 * * *", "Europe/Paris"), NOW, NOW + YEAR)[1]
+    differing = second_opinion("*/10 2 * * *", change)
+
+    assert all(abs(at - change.at) <= AROUND for found in differing for at in found)
+
+
+def test_an_occurrence_that_croniter_lacks_is_named_too() -> None:
+    since = datetime(2024, 1, 1, tzinfo=UTC)
+    schedule = CronSchedule("*/20 0-3 * * *", "Australia/Lord_Howe")
+    (change,) = clock_changes(schedule, since, datetime(2024, 5, 1, tzinfo=UTC))
+
+    # 01:40 +10:30, twenty minutes after the first 01:50 on the wall clock.
+    assert second_opinion(schedule.rule, change).only_ours == (
+        datetime(2024, 4, 6, 15, 10, tzinfo=UTC),
+    )

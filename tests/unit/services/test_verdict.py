@@ -1,0 +1,309 @@
+"""The verdict is that of the worst finding; each fact of an installation makes its findings."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models.store.celery_queues import Watched
+from models.store.installation_facts import Known, Waiting
+from models.store.pauses import Pause, PauseKind
+from models.store.workers import Readers
+from runtime.config import Settings, load_settings
+from services.daemon import Daemon
+from services.doctor.disk import Disk
+from services.verdict import Finding, Kind, Severity, State, judge
+from services.verdict.installation import Facts, findings_of
+
+NOW = datetime(2027, 1, 4, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+DAEMON = Daemon(
+    name="scheduler:1", last_tick_at=NOW, is_ticking=True, tick_s=0.1, stopped_at=None,
+    clock_skew_s=0.0, report={},
+)  # fmt: skip
+WORKER = {
+    "name": "quick@here:1", "queues": "quick", "follows": None, "skew_s": 0.0, "seen_at": NOW,
+    "stopped_at": None, "step_failures": None,
+}  # fmt: skip
+FOLLOWER = {**WORKER, "name": "celery@here", "queues": "celery", "follows": ["shop.close_day"]}
+WELL = Facts(
+    known=Known(NOW, NOW, (), 0, wants_mail=False, set_back=None, went_back=None),
+    daemon=DAEMON,
+    ticks=(),
+    readers=Readers((WORKER, FOLLOWER), ()),
+    waiting=(),
+)
+FREE = Disk(taken={}, free=2**40, size=2**41, is_nearly_full=False)
+PAUSE = Pause(PauseKind.ALL, "", None, "ann", None, NOW, NOW + MINUTE, None, None)
+WAITS = Waiting("minutebook.quick", is_known=True, count=3, since=NOW - MINUTE)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return load_settings(tmp_path, {})
+
+
+def known(**changes: Any) -> Facts:
+    return replace(WELL, known=replace(WELL.known, **changes))
+
+
+def ticking(report: dict[str, Any], **changes: Any) -> Daemon:
+    return DAEMON.model_copy(update={"report": report, **changes})
+
+
+def test_nothing_is_found_where_all_is_well(settings: Settings) -> None:
+    assert list(findings_of(WELL, settings, FREE)) == []
+
+
+@pytest.mark.parametrize(
+    ("facts", "kind", "severity", "text"),
+    [
+        pytest.param(
+            replace(WELL, daemon=None), Kind.NO_DAEMON, Severity.BROKEN, "no daemon has ticked yet",
+            id="never_ticked",
+        ),
+        pytest.param(
+            replace(WELL, daemon=ticking({}, is_ticking=False)),
+            Kind.NO_DAEMON, Severity.BROKEN, "no daemon ticks: the last tick was by scheduler:1",
+            id="silent",
+        ),
+        pytest.param(
+            replace(WELL, daemon=ticking({}, is_ticking=False, stopped_at=NOW)),
+            Kind.NO_DAEMON, Severity.BROKEN, "no daemon ticks: scheduler:1 was stopped",
+            id="stopped",
+        ),
+        pytest.param(
+            replace(WELL, daemon=ticking({"broker_error": "refused"})),
+            Kind.BROKER_DOWN, Severity.BROKEN, "the broker does not answer: refused",
+            id="broker_down",
+        ),
+        pytest.param(
+            replace(WELL, daemon=ticking({"older_release": "tz 2026a"})),
+            Kind.OLDER_RELEASE, Severity.BROKEN, "daemon scheduler:1 decides nothing: tz 2026a",
+            id="older_release",
+        ),
+        pytest.param(
+            replace(
+                WELL,
+                daemon=ticking({"older_release": "tz 2026a"}),
+                ticks=({"finished_at": NOW, "report": {}},),
+            ),
+            Kind.OLDER_RELEASE, Severity.ATTENTION, "daemon scheduler:1 decides nothing: tz 2026a",
+            id="older_release_beside_a_newer_one",
+        ),
+        pytest.param(
+            replace(WELL, waiting=(replace(WAITS, queue="minutebook.heavy"),)),
+            Kind.NO_WORKER, Severity.BROKEN,
+            "3 runs wait in queue heavy, and no live worker reads it",
+            id="no_worker",
+        ),
+        pytest.param(
+            replace(WELL, waiting=(replace(WAITS, queue="orders", count=1),)),
+            Kind.NO_WORKER, Severity.BROKEN,
+            "1 run waits in queue orders, and no live worker reads it",
+            id="no_worker_of_an_application",
+        ),
+        pytest.param(
+            replace(WELL, readers=Readers((WORKER,), (FOLLOWER,))),
+            Kind.WORKERS_LOST, Severity.ATTENTION,
+            'no live worker follows "shop.close_day" any more',
+            id="followers_lost",
+        ),
+        pytest.param(
+            replace(WELL, waiting=(replace(WAITS, since=NOW - 20 * MINUTE),)),
+            Kind.QUEUE_BEHIND, Severity.ATTENTION,
+            "queue quick is behind: 3 runs to start, the first for over 15 min",
+            id="queue_behind",
+        ),
+        pytest.param(
+            known(celery_queues={"reports": Watched(2156, 0, 0, NOW - MINUTE)}),
+            Kind.QUEUE_UNREAD, Severity.BROKEN,
+            "2,156 tasks wait in queue reports of your application, and no worker reads it",
+            id="queue_unread",
+        ),
+        pytest.param(
+            known(celery_queues={"reports": Watched(1, None, 0, NOW - 16 * MINUTE)}),
+            Kind.QUEUE_UNREAD, Severity.ATTENTION,
+            "1 task waits in queue reports of your application, and it only grows: "
+            "no worker seems to read it",
+            id="queue_that_only_grows",
+        ),
+        pytest.param(
+            known(went_back=(NOW - MINUTE, "run 7 is not recorded any more")),
+            Kind.DATABASE_WENT_BACK, Severity.ATTENTION,
+            "the database went back, and lost what was committed: run 7 is not recorded any"
+            " more",
+            id="went back",
+        ),
+        pytest.param(
+            known(last_now=NOW + 60 * MINUTE), Kind.CLOCK, Severity.BROKEN,
+            "the last tick's now lies 1 h ahead of the database's clock",
+            id="clock_ahead",
+        ),
+        pytest.param(
+            known(set_back=(NOW - MINUTE, 60 * MINUTE)), Kind.CLOCK, Severity.ATTENTION,
+            "the database's clock was 1 h ahead until 2027-01-04T11:59:00Z",
+            id="clock_was_ahead",
+        ),
+        pytest.param(
+            replace(WELL, readers=Readers(({**WORKER, "skew_s": -3600.0},), ())),
+            Kind.CLOCK, Severity.ATTENTION,
+            "the machine of worker quick@here:1 is -3600.0 s off the database",
+            id="skewed_worker",
+        ),
+        pytest.param(
+            replace(WELL, daemon=ticking({"locked": "pid 7 (psql, idle, for 60 s)"})),
+            Kind.LOCKED, Severity.ATTENTION,
+            "the last tick waited for rows that another session keeps locked: "
+            "pid 7 (psql, idle, for 60 s)",
+            id="locked",
+        ),
+        pytest.param(
+            replace(WELL, readers=Readers(({**WORKER, "step_failures": {"shop": "no"}},), ())),
+            Kind.STEP_FAILED, Severity.BROKEN,
+            "worker quick@here:1 could not import shop: no",
+            id="step_failed",
+        ),
+        pytest.param(
+            known(notices_failed=2), Kind.NOTICE_REFUSED, Severity.ATTENTION,
+            "2 notices of the last 24 hours could not be delivered",
+            id="notice_refused",
+        ),
+        pytest.param(
+            known(pauses=(PAUSE,)), Kind.PAUSED, Severity.ATTENTION,
+            "everything is paused until 2027-01-04T12:01:00Z: "
+            "what is due is recorded, and sent when the pause ends",
+            id="paused",
+        ),
+    ],
+)  # fmt: skip
+def test_each_fact_makes_its_finding(
+    settings: Settings, facts: Facts, kind: Kind, severity: Severity, text: str
+) -> None:
+    (found,) = findings_of(facts, settings, FREE)
+
+    assert (found.kind, found.severity, found.text) == (kind, severity, text)
+    assert found.remedy
+
+
+def test_a_broker_is_down_since_the_first_tick_that_could_not_reach_it(
+    settings: Settings,
+) -> None:
+    down = {"broker_error": "refused"}
+    reports: tuple[dict[str, str], ...] = (down, {}, down, down)
+    ticks = [
+        {"finished_at": NOW - (3 - n) * MINUTE, "report": report}
+        for n, report in enumerate(reports)
+    ]
+    facts = replace(WELL, daemon=ticking(down), ticks=ticks)
+
+    (found,) = findings_of(facts, settings, FREE)
+
+    assert found.since == NOW - MINUTE
+
+
+def test_consumers_of_an_application_that_does_not_follow_are_not_missed(
+    settings: Settings,
+) -> None:
+    facts = replace(WELL, waiting=(replace(WAITS, queue="orders", is_known=False),))
+
+    assert list(findings_of(facts, settings, FREE)) == []
+
+
+@pytest.mark.parametrize(
+    ("queue", "its", "is_ticking"),
+    [
+        pytest.param("celery", Watched(9, 0, 0, NOW - MINUTE), True, id="a_follower_reads_it"),
+        pytest.param("reports", Watched(9, 1), True, id="a_worker_reads_it"),
+        pytest.param("reports", Watched(9, None, 9), True, id="it_does_not_grow"),
+        pytest.param("reports", Watched(9, None, 0, NOW - 14 * MINUTE), True, id="it_just_grows"),
+        pytest.param("reports", Watched(9, 0, 0, NOW - MINUTE), False, id="no_tick_looks"),
+    ],
+)
+def test_a_queue_of_the_application_that_may_be_read_is_well(
+    settings: Settings, queue: str, its: Watched, is_ticking: bool
+) -> None:
+    facts = known(celery_queues={queue: its})
+    facts = replace(facts, daemon=ticking({}, is_ticking=is_ticking))
+
+    assert Kind.QUEUE_UNREAD not in [one.kind for one in findings_of(facts, settings, FREE)]
+
+
+@pytest.mark.parametrize(
+    ("database", "severity"),
+    [("", Severity.NOTE), ("postgresql://u:p@h/d", Severity.ATTENTION)],
+)
+def test_mail_that_goes_to_a_folder_is_a_note_on_a_laptop(
+    tmp_path: Path, database: str, severity: Severity
+) -> None:
+    settings = load_settings(tmp_path, {"SCHED_DATABASE_URL": database} if database else {})
+
+    (found,) = findings_of(known(wants_mail=True), settings, FREE)
+
+    assert (found.kind, found.severity) == (Kind.MAIL_UNSET, severity)
+
+
+@pytest.mark.parametrize(
+    ("free", "severity"), [(2**32, Severity.ATTENTION), (2**20, Severity.BROKEN)]
+)
+def test_a_disk_that_is_nearly_full_is_found(
+    settings: Settings, free: int, severity: Severity
+) -> None:
+    full = FREE.model_copy(update={"free": free, "is_nearly_full": True})
+
+    (found,) = findings_of(WELL, settings, full)
+
+    assert (found.kind, found.severity) == (Kind.DISK, severity)
+
+
+def test_a_small_app_hears_nothing_of_the_machine_and_of_others(settings: Settings) -> None:
+    full = FREE.model_copy(update={"free": 0, "is_nearly_full": True})
+    facts = replace(known(notices_failed=2), readers=Readers((WORKER,), (FOLLOWER,)))
+
+    assert len(list(findings_of(facts, settings, full))) == 3
+    assert list(findings_of(facts, settings, None)) == []
+
+
+def finding(kind: Kind, severity: Severity, action: str | None = None) -> Finding:
+    return Finding(kind=kind, severity=severity, text="it is so", remedy="do it", action=action)
+
+
+FAILED = finding(Kind.ACTION_FAILED, Severity.ATTENTION, "nightly")
+NOTED = finding(Kind.MAIL_UNSET, Severity.NOTE)
+DOWN = finding(Kind.BROKER_DOWN, Severity.BROKEN)
+QUIET = finding(Kind.PAUSED, Severity.ATTENTION)
+
+
+@pytest.mark.parametrize(
+    ("findings", "state", "sentence", "advice"),
+    [
+        ([], State.OK, "All is well.", ""),
+        ([NOTED], State.OK, "All is well.", ""),
+        ([FAILED, NOTED, DOWN], State.BROKEN, "It is so.", "Do it."),
+        ([FAILED, QUIET], State.ATTENTION, "It is so.", "Do it."),
+        ([FAILED], State.ATTENTION, "1 action needs attention.", 'Failed: "nightly".'),
+        (
+            [finding(Kind.ACTION_MISSED, Severity.ATTENTION, f"a{n}") for n in range(7)],
+            State.ATTENTION,
+            "7 actions need attention.",
+            'Missed: "a0", "a1", "a2", "a3", "a4" and 2 more.',
+        ),
+    ],
+)
+def test_the_verdict_is_that_of_the_worst(
+    findings: list[Finding], state: State, sentence: str, advice: str
+) -> None:
+    verdict = judge(findings)
+
+    assert (verdict.state, verdict.sentence, verdict.advice) == (state, sentence, advice)
+
+
+def test_all_unhealthy_actions_are_counted_and_a_hundred_listed() -> None:
+    verdict = judge([FAILED] * 250 + [DOWN])
+
+    assert verdict.counts == {"action_failed": 250, "broker_down": 1}
+    assert verdict.unhealthy == 250
+    assert len(verdict.findings) == 101
+    assert verdict.findings[0] == DOWN
