@@ -38,8 +38,8 @@ PAST = (
 OVERTAKEN = "overtaken"
 # Instants that explain is asked about.
 ASKED_PER_ACTION = 6
-# How an attempt ends that was lost, in the words of its operation's reason.
-PUT_BACK = {"database unavailable"}
+# How the error of a lost attempt begins, also where a cancel took effect with it.
+LOSSES = ("lost", "database unavailable")
 # Faults after which an end may lie at another instant than it was written with.
 MOVES_TIME = {"set clock forward", "set clock back", "tick ahead", "restore"}
 # In the reason of what is missed because nothing ticked.
@@ -55,8 +55,7 @@ def losses_and_failures_are_counted(world: "World", history: History) -> Iterato
             continue
         ends = history.attempts_of(id)
         bad = sum(
-            one["state"] in {"failed", *PUT_BACK} or (one["error"] or "").startswith("lost")
-            for one in ends
+            one["state"] == "failed" or (one["error"] or "").startswith(LOSSES) for one in ends
         )
         counted = row["losses"] + row["failures"]
         if counted != bad:
