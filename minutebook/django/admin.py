@@ -24,7 +24,7 @@ from minutebook import actions
 from minutebook.client import Client
 from minutebook.django.forms import ActionForm
 from minutebook.django.models import Action, Schedule
-from minutebook.django.server import NOT_FOUND, Unavailable, translated_errors
+from minutebook.django.sending import NOT_FOUND, Unavailable, translated_errors
 
 # What a button does: the permission that it needs, and what is said afterwards.
 VERBS = {
@@ -156,7 +156,6 @@ class ScheduleAdmin(admin.ModelAdmin):
     list_display = ("name", "state", "detail", "changed_at")
     list_filter = ("state",)
     search_fields = ("name",)
-    fields = ("name", "owner", "document", "version", "state", "detail", "changed_at")
 
     def has_change_permission(self, *_: Any) -> bool:
         """Return False: the code that made them changes them."""

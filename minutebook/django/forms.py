@@ -44,7 +44,7 @@ def _json(label: str, help_text: str, rows: int) -> Json:
 
 
 def _text(label: str, help_text: str = "", *, required: bool = False, **looks: str) -> Any:
-    widget = widgets.AdminTextInputWidget(looks)
+    widget = widgets.AdminTextInputWidget({"autocomplete": "off", **looks})
     return forms.CharField(label=label, help_text=help_text, required=required, widget=widget)
 
 
@@ -56,12 +56,7 @@ class ActionForm(forms.Form):
 
     name = _text("Name", required=True, maxlength="200")
     active = forms.BooleanField(label="Enabled", required=False)
-    task = _text(
-        "Celery task",
-        "Empty for other steps, which stand in the JSON below.",
-        list="minutebook-tasks",
-        autocomplete="off",
-    )
+    task = _text("Celery task", "Empty for steps in the JSON.", list="minutebook-tasks")
     kind = forms.ChoiceField(label="Due", choices=RULES, required=False)
     rule = _text("Rule", "Such as 0 7 * * mon-fri, PT15M or 2027-03-01T09:00.")
     timezone = forms.CharField(label="Time zone", required=False, help_text="Such as Europe/Paris.")

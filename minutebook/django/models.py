@@ -49,15 +49,10 @@ class Schedule(models.Model):
         """With the permission to see it: the code that makes a row changes it."""
 
         app_label = "minutebook"
-        verbose_name = "schedule of an object"
-        verbose_name_plural = "schedules of objects"
+        verbose_name = "object's schedule"
         default_permissions = ("view",)
         indexes: ClassVar = [
-            models.Index(
-                fields=["changed_at"],
-                condition=models.Q(state="pending"),
-                name="minutebook_to_send",
-            )
+            models.Index(fields=["state", "changed_at"], name="minutebook_to_send")
         ]
 
     def __str__(self) -> str:

@@ -26,6 +26,7 @@ OF_STEP = frozenset(
     {"queue", "exchange", "routing_key", "priority", "headers", "expires", "ignore_result"}
 )
 OF_ACTION = frozenset({"active", "description", "policy", "hooks"})
+MAX_NAME = 200
 _owners: set[Any] = set()
 
 
@@ -110,7 +111,10 @@ def owner_of(instance: Model) -> str:
 
 def _name(owner: str, key: str) -> str:
     # In the path of a URL no text has a slash.
-    return f"{owner}:{quote(key, safe='')}" if key else owner
+    name = f"{owner}:{quote(key, safe='')}" if key else owner
+    if len(name) > MAX_NAME:
+        raise ValueError(f"name of over {MAX_NAME} characters; shorten the key: {name}")
+    return name
 
 
 def _rule(when: Any) -> Any:

@@ -8,11 +8,13 @@ died, or that got no answer, ends by itself: until then what it sent may still a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import httpx
 from django.apps import apps
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.models import Q
@@ -20,7 +22,6 @@ from django.db.models.functions import Now
 
 from minutebook import actions
 from minutebook.client import ApiError, Client, path_of
-from minutebook.django.server import INVALID, NOT_FOUND, Unavailable, translated_errors
 
 if TYPE_CHECKING:
     from minutebook.django.models import Schedule
@@ -28,8 +29,40 @@ if TYPE_CHECKING:
 CLAIM = timedelta(minutes=1)
 # A request to the project itself waits no longer for the server.
 TIMEOUT_S = 3.0
+NOT_FOUND = 404
+# Of a document that no server would accept.
+INVALID = 422
 # The faults of a document: another try would be refused too.
 FAULTS = frozenset({400, 409, 413, INVALID})
+
+
+class Unavailable(Exception):
+    """The server could not be asked, or refused; the text says why."""
+
+    def __init__(self, why: str, status: int = 0, *, may_be_done: bool = False) -> None:
+        super().__init__(why)
+        # That of the answer, 0 without one.
+        self.status = status
+        # Whether the server may have done it, or may do it yet.
+        self.may_be_done = may_be_done
+
+
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """Raise Unavailable in place of what a client raises."""
+    try:
+        yield
+    except ApiError as error:
+        is_open = error.status >= httpx.codes.INTERNAL_SERVER_ERROR
+        raise Unavailable(error.detail, error.status, may_be_done=is_open) from None
+    except httpx.HTTPError as error:
+        is_open = not isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout))
+        raise Unavailable(f"The server does not answer: {error}", may_be_done=is_open) from None
+    except (actions.NotConfigured, httpx.InvalidURL) as error:
+        raise Unavailable(str(error)) from None
+    # No JSON has NaN, nor half of a character.
+    except ValueError as error:
+        raise Unavailable(f"The document cannot be sent: {error}", INVALID) from None
 
 
 def sync(using: str = DEFAULT_DB_ALIAS, *, refused: bool = False) -> Counter[str]:
@@ -65,10 +98,21 @@ def _send_all(waiting: dict[str, None], using: str) -> Counter[str]:
     try:
         with translated_errors(), actions.client(TIMEOUT_S) as server:
             for name in names:
-                counted[_send(name, using, server)] += 1
+                counted[_sent(name, using, server)] += 1
     except Unavailable as error:
         rows_of(using).filter(pk__in=names, state="pending").update(detail=str(error))
     return counted
+
+
+def _sent(name: str, using: str, server: Client) -> str:
+    """Send a schedule; one that always fails at the server keeps no other from it."""
+    try:
+        return _send(name, using, server)
+    except Unavailable as error:
+        if error.status < httpx.codes.INTERNAL_SERVER_ERROR:
+            raise
+        rows_of(using).filter(pk=name, state="pending").update(detail=str(error))
+        return "pending"
 
 
 def rows_of(using: str) -> Any:

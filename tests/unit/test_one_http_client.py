@@ -21,7 +21,7 @@ CLIENTS = frozenset(
 ALLOWED = {
     "cli/remote": "the API of Minutebook elsewhere, which the person at the keyboard names",
     "minutebook/client.py": "the API of Minutebook, from the user's program",
-    "minutebook/django/server.py": "the API of Minutebook, from the user's Django",
+    "minutebook/django/sending.py": "the API of Minutebook, from the user's Django",
     "minutebook/server.py": "the server that a worker follows, which its operator names",
     "runtime/egress": "the one client",
     "tasks/notices/apprise_child.py": "Apprise, confined in a child process",

@@ -40,15 +40,10 @@ class Migration(migrations.Migration):
                 ("claimed_at", models.DateTimeField(null=True)),
             ],
             options={
-                "verbose_name": "schedule of an object",
-                "verbose_name_plural": "schedules of objects",
+                "verbose_name": "object's schedule",
                 "default_permissions": ("view",),
                 "indexes": [
-                    models.Index(
-                        fields=["changed_at"],
-                        condition=models.Q(("state", "pending")),
-                        name="minutebook_to_send",
-                    )
+                    models.Index(fields=["state", "changed_at"], name="minutebook_to_send")
                 ],
             },
         ),

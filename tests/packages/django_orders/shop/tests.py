@@ -167,6 +167,23 @@ class Placed(TransactionTestCase):
         self.assertEqual({"The server does not answer: timed out"}, set(details))
         self.assertEqual(sync(), {"sent": 2, "pending": 1})
 
+    def test_one_that_always_fails_keeps_no_other_from_the_server(self) -> None:
+        (broken, name), (order, other) = self.order(), self.order()
+        with no_server():
+            remind(broken)
+            remind(order)
+        apply = Client.apply
+
+        def fails(self: Client, documents: Any) -> Any:
+            if documents[0]["name"] == name:
+                raise ApiError(500, "about:blank", "it broke", ())
+            return apply(self, documents)
+
+        with mock.patch.object(Client, "apply", fails):
+            self.assertEqual(sync(), {"sent": 1, "pending": 1})
+
+        self.assertEqual((row(name).detail, row(other).state), ("it broke", "sent"))
+
     def test_the_reason_of_a_refusal_is_in_the_row(self) -> None:
         order, name = self.order()
         remind(order, "99 * * * *")
@@ -353,6 +370,10 @@ class Placed(TransactionTestCase):
             remind(Order.objects.create(), polcy={})
         with self.assertRaisesRegex(TypeError, r"such as \('Lyon',\)"):
             schedule(Order.objects.create(), when=DAILY, task=TASK, args=("Lyon"))
+        with self.assertRaisesRegex(
+            ValueError, "over 200 characters; shorten the key: shop.order:"
+        ):
+            remind(Order.objects.create(), key="k" * 200)
 
 
 class WithoutServer(TestCase):
