@@ -10,13 +10,12 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from minutebook.followed import FollowedOperation, current_operation
-
 if TYPE_CHECKING:
     from celery import Celery
 
     from minutebook import actions
     from minutebook.client import ApiError, Client
+    from minutebook.followed import FollowedOperation, current_operation
     from minutebook.readers import reader, registered_readers
     from minutebook.steps import (
         Recipient,
@@ -73,8 +72,9 @@ def follow(
 
 
 # Loaded when they are first used: steps and readers need pydantic, the client needs httpx. A worker
-# that follows has perhaps neither.
+# that follows has perhaps neither, and a command reports nothing.
 _PLACES = {
+    **dict.fromkeys(("FollowedOperation", "current_operation"), "followed"),
     **dict.fromkeys(("ApiError", "Client"), "client"),
     **dict.fromkeys(("reader", "registered_readers"), "readers"),
     **dict.fromkeys(("Recipient", "SmallApp", "StepContext", "StepFailed"), "steps"),
