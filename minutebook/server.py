@@ -23,7 +23,7 @@ SOCKET = "web.sock"
 LONGEST_PATH = 100
 NEW_TOKEN = f"minutebook token create --role worker --tasks PATTERN; set {TOKEN} to it"
 # Answers by which nothing was begun.
-NOTHING_DONE = frozenset({"stopping", "unauthorized", "forbidden", "too-many-failures"})
+NOTHING_DONE = frozenset({"stopping", "unauthorized", "forbidden"})
 
 
 class ServerAway(Exception):

@@ -1,11 +1,9 @@
 """Who sends a request, and what they may do: each endpoint names its permission by one of these."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from threading import Lock
 from typing import Annotated, Any
 
 import anyio.to_thread
@@ -15,17 +13,12 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from models.roles import Permission, Role, TokenKind
 from models.store import tokens
 from models.store.tokens import Bearer
-from runtime.clock import monotonic
 from runtime.database import glancing
 from services.finding import unknown_app
 from services.installation import Installation
-from web.problems import Forbidden, TooManyFailures, Unauthorized
+from web.problems import Forbidden, Unauthorized
 from web.routing import WORKERS
 
-MINUTE_S = 60.0
-# Wrong tokens of an address in a minute.
-MOST_FAILURES = 20
-MOST_ADDRESSES = 10_000
 UNNAMED = "send a token as `Authorization: Bearer …`"
 # A worker of the same account on this machine follows every task.
 LOCAL = Bearer(
@@ -38,35 +31,6 @@ AppQuery = Annotated[
     str | None,
     Query(description="A small app (tenant); that of the token, or `default`, without it."),
 ]
-
-
-@dataclass
-class Failures:
-    """Wrong tokens by address: too many are told to wait. A right one is never refused.
-
-    Workers and people may share an address with what has an old token.
-    """
-
-    _times: dict[str, deque[float]] = field(default_factory=dict)
-    _lock: Lock = field(default_factory=Lock)
-
-    def note(self, address: str) -> None:
-        """Count a wrong token; raise TooManyFailures if its address sent too many."""
-        with self._lock:
-            times = self._recent(address)
-            if len(times) >= MOST_FAILURES:
-                raise TooManyFailures("too many wrong tokens came from this address; wait a minute")
-            times.append(monotonic())
-            self._times.pop(address, None)
-            self._times[address] = times
-            if len(self._times) > MOST_ADDRESSES:
-                del self._times[next(iter(self._times))]
-
-    def _recent(self, address: str) -> deque[float]:
-        times = self._times.get(address, deque(maxlen=MOST_FAILURES))
-        while times and times[0] <= monotonic() - MINUTE_S:
-            times.popleft()
-        return times
 
 
 @dataclass(frozen=True)
@@ -164,11 +128,9 @@ def is_local(request: Request) -> bool:
 
 
 def authenticated(request: Request, text: str, kind: TokenKind) -> Bearer:
-    """Return the bearer of a token or link; raises Unauthorized, or TooManyFailures."""
+    """Return the bearer of a token or link; raises Unauthorized."""
     bearer = bearer_of(request, text, kind)
     if bearer is None:
-        failures: Failures = request.app.state.failures
-        failures.note(request.client.host if request.client else "")
         raise Unauthorized(f"the {kind} is unknown, expired or revoked")
     return bearer
 

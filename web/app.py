@@ -17,7 +17,6 @@ from services.overview import overview_of
 from services.overview.vitals import vitals_of
 from services.status.pauses import list_pauses
 from web import health, metrics
-from web.access import Failures
 from web.api import actions, followers, installation, jobs, operations, people
 from web.api import apps as app_endpoints
 from web.downloads import Places
@@ -72,7 +71,6 @@ def make_app(opened: Installation) -> FastAPI:
         lifespan=_lifespan,
     )
     app.state.installation = opened
-    app.state.failures = Failures()
     app.state.handout = Handout(opened)
     app.state.overviews, app.state.vitals = Kept(overview_of), Kept(vitals_of)
     app.state.pauses = Kept(list_pauses)

@@ -71,10 +71,6 @@ class Forbidden(Exception):
     """The token does not permit the request."""
 
 
-class TooManyFailures(Exception):
-    """Too many wrong tokens came from this address."""
-
-
 class TooManyDownloads(Exception):
     """The small app has as many downloads as it may have at a time."""
 
@@ -148,7 +144,6 @@ KNOWN: dict[type[Exception], tuple[int, str, dict[str, str]]] = {
     SchedulerError: (500, "failed", {}),
     Unauthorized: (401, "unauthorized", {"WWW-Authenticate": "Bearer"}),
     Forbidden: (403, "forbidden", {}),
-    TooManyFailures: (429, "too-many-failures", {"Retry-After": "60"}),
     TooManyDownloads: (429, "too-many-downloads", {"Retry-After": RETRY_AFTER_S}),
     DownloadsFull: (503, "downloads-full", {"Retry-After": RETRY_AFTER_S}),
     BodyTooLarge: (413, "body-too-large", {"Connection": "close"}),

@@ -166,7 +166,7 @@ def test_a_server_that_is_away_is_one_line(ask: Ask) -> None:
             "the server has no GET /api/actions; it may be older", id="older_server",
         ),
         pytest.param(
-            429, {}, b'{"type": "urn:minutebook:problem:too-many-failures", "detail": "wait"}', 2,
+            403, {}, b'{"type": "urn:minutebook:problem:forbidden", "detail": "wait"}', 2,
             "error: wait\n", id="refused",
         ),
         pytest.param(

@@ -5,12 +5,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from runtime.config import Settings
 from runtime.sections.web import WorkSettings
 from tests.integration.web.conftest import Serve, with_shop
-from web import access
 
 # Streams do not end; `doctor` asks servers outside; probes answer 503 without a daemon.
 LEFT_OUT = "events|doctor|healthz"
@@ -23,10 +20,8 @@ def test_a_generator_finds_no_fault(
     home_of: Callable[[str], Settings],
     serve: Serve,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settings = home_of("sqlite")
-    monkeypatch.setattr(access, "MOST_FAILURES", 10_000)
     short = WorkSettings(pop_timeout_s=0.1)
     web = with_shop(serve(settings.model_copy(update={"work": short})))
     command = Path(sys.executable).with_name("schemathesis")

@@ -17,7 +17,6 @@ from services import tokens
 from services.tokens import sessions
 from tests.integration.web.conftest import APP, Serve, Web
 from tests.integration.web.dashboard.conftest import OWN_PAGE, Browse
-from web import access
 
 SIGNED_OUT = (303, "/sign-in?next=/account")
 
@@ -92,28 +91,6 @@ def test_a_wrong_token_is_named_beside_its_field(web_on_sqlite: Web, browse: Bro
 )
 def test_whatever_is_entered_is_a_wrong_token(web: Web, browse: Browse, wrong: str) -> None:
     assert browse(web, role=None).post("/sign-in", data={"token": wrong}).status_code == 401
-
-
-def test_wrong_tokens_and_links_count_to_one_limit(
-    web_on_sqlite: Web, browse: Browse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(access, "MOST_FAILURES", 3)
-    web = web_on_sqlite
-    browser = browse(web)
-    wrong = web.client(role=None, headers={"Authorization": "Bearer mbt_0_x"})
-
-    statuses = [
-        wrong.get("/api/apps").status_code,
-        browser.post("/sign-in", data={"token": "mbt_0_x"}).status_code,
-        browser.post("/sign-in/mbl_0_x").status_code,
-        browser.post("/sign-in", data={"token": "mbt_0_x"}).status_code,
-        wrong.get("/api/apps").status_code,
-        browser.post("/sign-in", data={"token": web.token()}).status_code,
-    ]
-
-    assert statuses == [401, 401, 401, 429, 429, 303]
-    # Who is signed in goes on.
-    assert answer_of(browser) == (200, None)
 
 
 def test_a_worker_may_not_sign_in(web_on_sqlite: Web, browse: Browse) -> None:
