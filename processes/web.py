@@ -25,7 +25,7 @@ from runtime.sections.web import WebSettings
 from runtime.supervisor import end_with_parent
 from services.installation import Installation
 from web.app import HEADERS, make_app, stop_waiting
-from web.guards import BehindProxies, BelowPath, WithHeaders
+from web.guards import BehindProxies, WithHeaders
 from web.handout import AT_ONCE
 from web.routing import THREADS, WORKER_THREADS
 
@@ -126,7 +126,7 @@ def _open_as_many_as_allowed() -> None:
 
 def configuration(app: FastAPI, settings: WebSettings, root_path: str) -> uvicorn.Config:
     """Return how the application is served."""
-    served: Any = WithHeaders(BelowPath(app, root_path) if root_path else app, HEADERS)
+    served: Any = WithHeaders(app, HEADERS)
     return uvicorn.Config(
         BehindProxies(served, list(settings.proxies)) if settings.proxies else served,
         root_path=root_path,

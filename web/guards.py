@@ -4,9 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
-from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
@@ -62,28 +60,6 @@ class BehindProxies(ProxyHeadersMiddleware):
         # Now, because the address of the client is about to stand in its place.
         scope[FROM_PROXY] = peer is not None and peer[0] in self.trusted_hosts
         await super().__call__(scope, receive, send)
-
-
-class BelowPath:
-    """Serves a request alike whether the proxy removes the path below which it serves us or not.
-
-    uvicorn puts that path in front of each request's path, so it occurs twice if the proxy keeps
-    it. It also occurs twice if the proxy removes it and the endpoint begins alike, such as `/jobs`.
-    """
-
-    def __init__(self, app: Starlette, root_path: str) -> None:
-        self._app = app
-        self._root = root_path
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope.get("path", "").removeprefix(self._root)
-        is_twice = path == self._root or path.startswith(f"{self._root}/")
-        if is_twice and not self._has_endpoint(scope):
-            scope = {**scope, "path": path if path != self._root else f"{path}/"}
-        await self._app(scope, receive, send)
-
-    def _has_endpoint(self, scope: Scope) -> bool:
-        return any(one.matches(scope)[0] is not Match.NONE for one in self._app.routes)
 
 
 class WithHeaders:
