@@ -25,7 +25,7 @@ from runtime.logs.events import EventLog
 from services.verdict import Seen, look
 from services.verdict.alarms import broken, is_due, is_over
 from tasks.notices import deliver, hand_over
-from tasks.notices.undelivered import Undelivered
+from tasks.outgoing.failures import Undelivered
 
 logger = EventLog("minutebook.watch")
 

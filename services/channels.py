@@ -8,7 +8,7 @@ from services.installation import Installation
 from services.verbs import ADMINISTER, READ, Verb
 from services.view import Listing, View
 from tasks.notices.channel import Message, send, setting_of
-from tasks.notices.undelivered import Undelivered
+from tasks.outgoing.failures import Undelivered
 
 TITLE = "[minutebook] test"
 TEXT = "This is a test: Minutebook can notify this channel."

@@ -15,7 +15,7 @@ from runtime.database import reading
 from services.installation import Installation
 from services.view import View
 from tasks.notices import hand_over
-from tasks.notices.undelivered import Undelivered
+from tasks.outgoing.failures import Undelivered
 
 REASON = "a test: nothing ran"
 

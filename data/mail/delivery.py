@@ -15,7 +15,7 @@ from models.errors import LeaseLost
 from models.store.operations import heartbeat
 from runtime.database import reading
 from tasks.bounded.limits import OverLimit
-from tasks.outgoing.mail.failures import MailRefused, MailServerFailed
+from tasks.outgoing.failures import MailRefused, MailServerFailed
 from tasks.outgoing.mail.message import (
     Content,
     Envelope,
@@ -85,9 +85,6 @@ class _Sending:
         try:
             envelope = self._envelope(recipient, reserved)
             self.transport.send(build_message(content, envelope))
-        except InvalidAddress as error:
-            self._mark_failed(delivery, str(error), is_permanent=True)
-            raise MailRefused(str(error), permanent=True) from None
         except MailRefused as error:
             self._mark_failed(delivery, str(error), is_permanent=error.permanent)
             raise

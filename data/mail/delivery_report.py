@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minutebook.steps import StepFailed, StepOutcome, StepResult
-from tasks.outgoing.mail.failures import MailRefused, MailServerFailed
+from tasks.outgoing.failures import MailRefused, MailServerFailed
 
 MOST_SAMPLES = 10
 

@@ -27,7 +27,7 @@ from services.installation import Installation
 from services.verbs import EDIT, READ, Verb
 from services.view import Listing, Page, View, first_of
 from tasks.bounded.limits import OverLimit
-from tasks.outgoing.mail.failures import MailRefused, MailServerFailed
+from tasks.outgoing.failures import Undelivered
 from tasks.outgoing.mail.message import (
     Content,
     Envelope,
@@ -218,7 +218,7 @@ def send_test(
             return TriedMail(template=name, to=to, message=transport.told(1))
     except InvalidAddress as error:
         raise Refused(str(error)) from None
-    except (MailRefused, MailServerFailed) as error:
+    except Undelivered as error:
         raise SchedulerError(f"the test mail was not accepted: {error}") from None
 
 

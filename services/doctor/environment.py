@@ -26,8 +26,8 @@ from services.doctor.disk import NO_SPACE, check_disk
 from services.doctor.report import Check, Checked, Report, fault, look, ok, warning
 from services.installation import Installation
 from services.verbs import ADMINISTER, Verb
+from tasks.outgoing.failures import MailServerFailed
 from tasks.outgoing.mail import transport
-from tasks.outgoing.mail.failures import MailServerFailed
 from tasks.registry import Registry
 
 # For all checks, which run in parallel; connecting to PostgreSQL may take five seconds.

@@ -22,9 +22,8 @@ from runtime.db_retry import persist
 from runtime.logs.events import EventLog
 from tasks.engines import engine_of
 from tasks.notices.text import content_of
-from tasks.notices.undelivered import Undelivered
-from tasks.outgoing.mail.failures import MailRefused, MailServerFailed
-from tasks.outgoing.mail.message import Envelope, InvalidAddress, build_message, parse_address
+from tasks.outgoing.failures import Undelivered
+from tasks.outgoing.mail.message import Envelope, build_message, parse_address
 from tasks.outgoing.mail.transport import open_transport
 
 MAX_TRIES = 8
@@ -131,14 +130,9 @@ def hand_over(notice: Notice, settings: Settings) -> None:
 
 def _mail(notice: Notice, settings: Settings) -> None:
     """Send a notice as a mail. Raises Undelivered."""
-    try:
-        message = build_message(content_of(notice.payload), _envelope(notice, settings))
-        with open_transport(settings) as transport:
-            transport.send(message)
-    except (MailRefused, MailServerFailed) as error:
-        raise Undelivered(str(error), permanent=error.permanent) from None
-    except InvalidAddress as error:
-        raise Undelivered(str(error), permanent=True) from None
+    message = build_message(content_of(notice.payload), _envelope(notice, settings))
+    with open_transport(settings) as transport:
+        transport.send(message)
 
 
 def link_of(notice: Notice, public_url: str) -> dict[str, str]:

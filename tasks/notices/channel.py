@@ -19,7 +19,7 @@ from tasks.bounded import client
 from tasks.bounded.limits import InputFailed, Limits, Over
 from tasks.bounded.watch import Watch
 from tasks.notices.text import content_of
-from tasks.notices.undelivered import Undelivered
+from tasks.outgoing.failures import Undelivered
 
 # The parameter by which a service keeps incidents apart, and closes one when all is well.
 _INCIDENTS = {"pagerduty": "dedup", "opsgenie": "alias"}

@@ -18,7 +18,7 @@ from runtime.references import OF_SETTINGS, SecretMissing, resolved
 from runtime.sections import HookSettings
 from runtime.urls import check_web_url
 from tasks.notices.signing import secrets_of, signature
-from tasks.notices.undelivered import Undelivered
+from tasks.outgoing.failures import Undelivered
 
 SIGNATURE = "Minutebook-Signature"
 PRIVATE = "SCHED_HOOK_ALLOW_PRIVATE"

@@ -7,9 +7,9 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
 from runtime.clock import monotonic
-from tasks.outgoing.mail.failures import MailRefused, MailServerFailed
+from tasks.outgoing.failures import MailRefused, MailServerFailed
 from tasks.outgoing.mail.message import Content, Envelope, build_message
-from tasks.outgoing.mail.smtp import LONGEST_SAID, Server, SmtpTransport
+from tasks.outgoing.mail.smtp import LONGEST_SAID, SmtpTransport
 from tests.hostile.raw_server import raw_server
 
 NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
@@ -32,22 +32,20 @@ def opened() -> Iterator[Callable[[bytes], None]]:
                 return
 
     with raw_server(speaks) as port:
-        servers = [
-            Server.of_url(f"smtp://{account}127.0.0.1:{port}") for account in ("", f"ann:{SECRET}@")
-        ]
+        urls = [f"smtp://{account}127.0.0.1:{port}" for account in ("", f"ann:{SECRET}@")]
 
         def check(given: bytes) -> None:
             script[0] = given.split(BETWEEN)
-            for server in servers:
-                _sends(server)
+            for url in urls:
+                _sends(url)
 
         yield check
 
 
-def _sends(server: Server) -> None:
+def _sends(url: str) -> None:
     """Send two messages; each is taken or refused, in the time that the answers have."""
     began = monotonic()
-    transport = SmtpTransport(server, TIMEOUT_S)
+    transport = SmtpTransport(url, TIMEOUT_S)
     try:
         for _ in range(2):
             with suppress(MailServerFailed, MailRefused):

@@ -21,7 +21,7 @@ from tasks.built_in import built_in_steps
 from tasks.execute import run_attempt
 from tasks.lease import Lease
 from tasks.notices import deliver
-from tasks.notices.undelivered import Undelivered
+from tasks.outgoing.failures import Undelivered
 from tasks.registry import Registry
 from tests.chaos import storm_steps
 from tests.chaos.storm_steps import StormParameters

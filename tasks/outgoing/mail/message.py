@@ -10,6 +10,8 @@ from email.policy import SMTP, Policy
 from email.utils import format_datetime, parseaddr
 from urllib.parse import quote
 
+from tasks.outgoing.failures import MailRefused
+
 LONGEST_SUBJECT = 250
 # The library folds a longer one without its quotes.
 LONGEST_NAME = 60
@@ -39,8 +41,11 @@ for _header in ("list-unsubscribe", "message-id"):
 POLICY = SMTP.clone(header_factory=_FACTORY, cte_type="7bit")
 
 
-class InvalidAddress(ValueError):
+class InvalidAddress(MailRefused):
     """An address, a name or a subject is not valid in a header."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, permanent=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +139,7 @@ def parse_address(written: str, name: str | None = None) -> Address:
     """
     shown, bare = parseaddr(written)
     is_alone = written.strip() == bare or written.strip().endswith(f"<{bare}>")
-    if "@" not in bare or not is_alone or _has_controls(written):
+    if "@" not in bare or not is_alone or any(map(_is_control, written)):
         raise InvalidAddress(f"{written!r} is not an e-mail address")
     try:
         return _address(one_line(name if name is not None else shown)[:LONGEST_NAME], bare)
@@ -162,10 +167,6 @@ def one_line(text: str) -> str:
     """
     flat = "".join(" " if _is_control(char) else char for char in text)
     return _ENCODED_WORD.sub("= ", " ".join(flat.split()))[:LONGEST_SUBJECT]
-
-
-def _has_controls(text: str) -> bool:
-    return any(_is_control(char) for char in text)
 
 
 def _is_control(char: str) -> bool:

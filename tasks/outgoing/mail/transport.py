@@ -8,8 +8,8 @@ from email.message import EmailMessage
 from pathlib import Path
 
 from runtime.config import Settings
-from tasks.outgoing.mail.failures import MailServerFailed
-from tasks.outgoing.mail.smtp import Server, SmtpTransport
+from tasks.outgoing.failures import MailServerFailed
+from tasks.outgoing.mail.smtp import SmtpTransport
 
 # How long an SMTP server may take to answer.
 ANSWERS_WITHIN_S = 20.0
@@ -26,7 +26,7 @@ def open_transport(settings: Settings) -> Iterator["Transport"]:
         yield folder
         folder.remove_oldest()
         return
-    transport = SmtpTransport(Server.of_url(url), ANSWERS_WITHIN_S)
+    transport = SmtpTransport(url, ANSWERS_WITHIN_S)
     try:
         yield transport
     except BaseException:
@@ -41,7 +41,7 @@ def probe(settings: Settings, timeout_s: float) -> str:
     url = settings.smtp_url.get_secret_value()
     if not url:
         return FolderTransport(settings.home / "mail").probe()
-    transport = SmtpTransport(Server.of_url(url), timeout_s)
+    transport = SmtpTransport(url, timeout_s)
     try:
         return transport.probe()
     finally:

@@ -18,8 +18,8 @@ from models.notices import Target
 from runtime.config import load_settings
 from runtime.egress.request import Request
 from tasks.bounded.watch import Watch
-from tasks.notices.undelivered import Undelivered
 from tasks.notices.webhook import post
+from tasks.outgoing.failures import Undelivered
 from tests.web_source import Page, web_source
 
 # The resolver puts it before 127.0.0.1.

@@ -26,7 +26,7 @@ from scheduler.tick import tick
 from services import channels
 from tasks.notices import link_of
 from tasks.notices.channel import Message, send, with_incident
-from tasks.notices.undelivered import Undelivered
+from tasks.outgoing.failures import Undelivered
 from tests.celery_messages import allowing, celery_action
 from tests.factories import author, installation_on, make_document
 from tests.integration.tasks.crew import NOON, Crew

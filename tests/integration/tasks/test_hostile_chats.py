@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from runtime.clock import monotonic
 from runtime.config import Settings
 from tasks.notices.channel import Message, send
-from tasks.notices.undelivered import Undelivered
+from tasks.outgoing.failures import Undelivered
 from tests.hostile.raw_server import Speaks, raw_server
 from tests.receiver import receiver
 

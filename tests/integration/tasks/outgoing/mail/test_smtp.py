@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tasks.outgoing.failures import MailRefused, MailServerFailed
 from tasks.outgoing.mail import smtp as module
-from tasks.outgoing.mail.failures import MailRefused, MailServerFailed
 from tasks.outgoing.mail.message import Content, Envelope, build_message
-from tasks.outgoing.mail.smtp import Server, SmtpTransport
+from tasks.outgoing.mail.smtp import SmtpTransport
 from tests.certificate import make_certificate, tls_of_server
 from tests.mail_server import MailServer, mail_server
 
@@ -31,7 +31,7 @@ def message_to(who: str, text: str = "Hello") -> EmailMessage:
 @contextmanager
 def sending(server: MailServer, timeout_s: float = 20) -> Iterator[Sends]:
     """Yield a function that sends to recipients, one after the other."""
-    transport = SmtpTransport(Server.of_url(server.url), timeout_s)
+    transport = SmtpTransport(server.url, timeout_s)
 
     def send(*who: str, text: str = "Hello") -> None:
         for one in who:
