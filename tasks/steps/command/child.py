@@ -1,24 +1,29 @@
 """The child process that runs one program: the leader of the program's process group."""
 
-import contextlib
 import errno
-import logging
 import os
-import selectors
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from functools import partial
 from tempfile import TemporaryFile
-from typing import Any
+from threading import Lock, Thread
+from typing import IO, Any
 
+from runtime.references import hidden
 from tasks.bounded.child import Call
 from tasks.bounded.limits import InputFailed
-from tasks.steps.command.output import Output
 
-CHECK_S = 0.1
-PIECE = 1 << 18
-MOST_READS_AT_END = 8
+WRITE_EVERY_S = 0.5
+# As many lines as an operation keeps; further lines within one write are only counted.
+MOST_LINES = 200
+LONGEST_LINE = 2_000
+# What is kept of a line until it is shown: secrets are hidden where they stand whole.
+LONGEST_KEPT = 1 << 16
+# How long the rest of the output may take: what the program left running may hold it open.
+REST_S = 0.5
 # The program begins with these as they are by default, also where the worker ignores them.
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
 # No process could start; anything else stays wrong until the action or the machine changes.
@@ -31,20 +36,21 @@ def run(call: Call) -> dict[str, Any]:
         # What the program or a stop sends to the group ends all of it but this process.
         signal.signal(number, lambda _number, _frame: None)
     process = _started(call.arguments)
-    outputs = _outputs(process, call)
-    was_asked = _follow(process, outputs, call)
-    for pipe, output in outputs.items():
-        # What the program left running may still write.
-        for _ in range(MOST_READS_AT_END):
-            if not _take(pipe, output):
-                break
-        output.end()
-    stdout, stderr = outputs.values()
+    outputs = (_Output(process.stdout, call, "INFO"), _Output(process.stderr, call, "WARNING"))
+    with call.watch.interrupted_by(partial(os.killpg, 0, signal.SIGTERM)):
+        while process.poll() is None:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(WRITE_EVERY_S)
+            for output in outputs:
+                output.write()
+    for output in outputs:
+        output.join(REST_S)
+        output.write()
     return {
-        "code": process.wait(),
-        "was_asked": was_asked,
-        "size": stdout.size + stderr.size,
-        "last_line": stderr.last or stdout.last,
+        "code": process.returncode,
+        "was_asked": call.watch.is_stopped,
+        "size": sum(output.size for output in outputs),
+        "last_line": outputs[1].last or outputs[0].last,
     }
 
 
@@ -66,42 +72,48 @@ def _started(its: Mapping[str, Any]) -> "subprocess.Popen[bytes]":
             raise InputFailed(text, permanent=error.errno not in NO_ROOM) from None
 
 
-def _outputs(process: "subprocess.Popen[bytes]", call: Call) -> dict[int, Output]:
-    outputs = {}
-    for stream, level in ((process.stdout, logging.INFO), (process.stderr, logging.WARNING)):
+class _Output(Thread):
+    """Reads one stream of the program, as fast as it comes; `last` is the last line with text."""
+
+    def __init__(self, stream: IO[bytes] | None, call: Call, level: str) -> None:
+        super().__init__(daemon=True)
         assert stream is not None  # noqa: S101 - a pipe
-        os.set_blocking(stream.fileno(), False)
-        write = partial(call.note, logging.getLevelName(level))
-        outputs[stream.fileno()] = Output(write, call.arguments["secrets"])
-    return outputs
+        self._stream = stream
+        self._note = partial(call.note, level)
+        self._secrets: Collection[str] = call.arguments["secrets"]
+        self._lock = Lock()
+        self._lines: deque[bytes] = deque(maxlen=MOST_LINES)
+        self._taken = 0
+        self.last = ""
+        self.size = 0
+        self.start()
 
+    def run(self) -> None:
+        """Take the lines up to the end of the stream."""
+        is_new = True
+        for piece in iter(partial(self._stream.readline, LONGEST_KEPT), b""):
+            self.size += len(piece)
+            if is_new:
+                with self._lock:
+                    self._lines.append(piece)
+                    self._taken += 1
+            # The rest of a longer line is dropped.
+            is_new = piece.endswith(b"\n")
 
-def _follow(process: "subprocess.Popen[bytes]", outputs: Mapping[int, Output], call: Call) -> bool:
-    """Report the output until the program has ended; return whether it was asked to end."""
-    was_asked = False
-    with selectors.DefaultSelector() as selector:
-        for pipe in outputs:
-            selector.register(pipe, selectors.EVENT_READ)
-        while process.poll() is None:
-            for key, _events in selector.select(CHECK_S if selector.get_map() else 0):
-                if not _take(key.fd, outputs[key.fd]):
-                    selector.unregister(key.fd)
-            if not selector.get_map():
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(CHECK_S)
-            for output in outputs.values():
-                output.write_if_old()
-            if call.watch.is_stopped and not was_asked:
-                was_asked = True
-                os.killpg(0, signal.SIGTERM)
-    return was_asked
+    def write(self) -> None:
+        """Report the lines that were taken since the last time."""
+        with self._lock:
+            lines, left_out = list(self._lines), self._taken - len(self._lines)
+            self._lines.clear()
+            self._taken = 0
+        if left_out:
+            self._note(f"({left_out} lines are left out here)")
+        for line in map(self._shown, lines):
+            self._note(line)
+            if line.strip():
+                self.last = line
 
-
-def _take(pipe: int, output: Output) -> bool:
-    """Read once; return False at the end of the output."""
-    try:
-        piece = os.read(pipe, PIECE)
-    except BlockingIOError:
-        return True
-    output.take(piece)
-    return bool(piece)
+    def _shown(self, taken: bytes) -> str:
+        line = taken.decode(errors="replace").rstrip("\r\n")
+        line = hidden(line.replace("\0", "\N{REPLACEMENT CHARACTER}"), self._secrets)
+        return line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE] + "…"
