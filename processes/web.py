@@ -25,7 +25,7 @@ from runtime.sections.web import WebSettings
 from runtime.supervisor import end_with_parent
 from services.installation import Installation
 from web.app import HEADERS, make_app, stop_waiting
-from web.guards import BehindProxies, WithHeaders
+from web.guards import BehindProxies, QuotedPath, WithHeaders
 from web.handout import AT_ONCE
 from web.routing import THREADS, WORKER_THREADS
 
@@ -126,10 +126,11 @@ def _open_as_many_as_allowed() -> None:
 
 def configuration(app: FastAPI, settings: WebSettings, root_path: str) -> uvicorn.Config:
     """Return how the application is served."""
-    served: Any = WithHeaders(app, HEADERS)
+    # It leaves out this part of a path.
+    app.root_path = root_path
+    served: Any = WithHeaders(QuotedPath(app), HEADERS)
     return uvicorn.Config(
         BehindProxies(served, list(settings.proxies)) if settings.proxies else served,
-        root_path=root_path,
         log_config=None,
         access_log=False,
         server_header=False,

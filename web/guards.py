@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote, unquote
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -12,6 +13,8 @@ from web.problems import ARRIVES_WITHIN_S, LATE, BodyTooLarge, BodyTooSlow
 
 MIB = 2**20
 FROM_PROXY = "minutebook.from_proxy"
+# What a part of a path may hold as it is, beside letters and digits.
+UNQUOTED = "!$&'()*+,:;=@"
 
 
 class BoundedBodies:
@@ -60,6 +63,24 @@ class BehindProxies(ProxyHeadersMiddleware):
         # Now, because the address of the client is about to stand in its place.
         scope[FROM_PROXY] = peer is not None and peer[0] in self.trusted_hosts
         await super().__call__(scope, receive, send)
+
+
+class QuotedPath:
+    """Lets endpoints be found by the path as it was sent, so that `%2F` in a name is no border.
+
+    `web.routing` unquotes the parts that vary. Parts are quoted anew, because a client may quote
+    more than it has to.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if b"%" in scope.get("raw_path", b""):
+            parts = scope["raw_path"].decode().split("/")
+            quoted = (quote(unquote(one), safe=UNQUOTED) for one in parts)
+            scope = {**scope, "path": "/".join(quoted)}
+        await self._app(scope, receive, send)
 
 
 class WithHeaders:

@@ -1,15 +1,28 @@
 """Routers of the endpoints, and the threads that only workers' requests use."""
 
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import unquote
 
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
+from starlette.convertors import StringConvertor, register_url_convertor
 
 # Requests served at once; each takes a database connection.
 THREADS = 12
 # However many other requests there are and however long they take, a worker keeps its lease.
 WORKER_THREADS = 4
 WORKERS = ThreadPoolExecutor(WORKER_THREADS, "worker requests")
+
+
+class _Part(StringConvertor):
+    """A part of a path that varies: the path of a request is quoted (`web.guards.QuotedPath`)."""
+
+    def convert(self, value: str) -> str:
+        return unquote(value)
+
+
+# For each `{name}` in the path of an endpoint.
+register_url_convertor("str", _Part())
 
 
 def endpoints(tag: str, prefix: str = "") -> APIRouter:

@@ -1,6 +1,7 @@
 """Pages of data and mails: a status for everybody, a template, the executive summary."""
 
 from collections.abc import Sequence
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
@@ -117,4 +118,4 @@ def send_test(request: Request, visitor: Editor, app: str, template: str) -> Red
     to, user = visitor.form.one("to").strip(), visitor.form.one("user").strip()
     done = templates.send_test(visitor.opened, template, to, user or None)
     told = say("mail.sent", to=done.to, message=done.message)
-    return see(request, f"/apps/{app}/templates/{template}", told)
+    return see(request, f"/apps/{app}/templates/{quote(template)}", told)

@@ -9,7 +9,8 @@ from pydantic import Field, field_validator, model_validator
 from runtime.sections import Names, Section
 from runtime.urls import check_web_url, host_and_port
 
-_ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)*")
+# Workers of this machine ask below /api, /jobs and /tasks without it.
+_ROOT_PATH = re.compile(r"(?!/(?:api|jobs|tasks)(?:/|$))(/[A-Za-z0-9._~-]+)*")
 _HEADER = re.compile(r"[A-Za-z0-9-]*")
 
 
@@ -69,7 +70,10 @@ class WebSettings(Section):
     @classmethod
     def _begins_with_a_slash(cls, value: str) -> str:
         if not _ROOT_PATH.fullmatch(value):
-            raise ValueError("must be empty, or begin and not end with /, such as /minutebook")
+            raise ValueError(
+                "must be empty, or begin and not end with /, such as /minutebook; and not be below "
+                "/api, /jobs or /tasks"
+            )
         return value
 
     @field_validator("proxies")

@@ -42,7 +42,7 @@ web_app.api_routers()
 # Those whose endpoint does more than call them are proven where they are.
 SERVED = [one for one in VERBS if one not in verbs._OWN]
 SAMPLES: dict[Any, Any] = {
-    str: "a b?&ü",
+    str: "a/b c?&#%2Fü",
     int: 7,
     float: 0.5,
     bool: True,

@@ -225,7 +225,7 @@ def test_a_certificate_that_no_authority_signed_is_refused(ask: Ask, tmp_path: P
 
 
 def test_a_name_that_an_address_cannot_hold_is_refused(ask: Ask) -> None:
-    for name in ("a/b", "..", ""):
+    for name in ("..", ""):
         refused = ask("--url", "http://127.0.0.1:9", "action", "show", name)
 
         assert refused.code == 2
