@@ -1,14 +1,10 @@
-"""Lists that come in pages: their parameters, the header that names the next page, and files."""
+"""Lists that come in pages: their parameters and the header that names the next page."""
 
-import csv
-import io
-import json
-from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Query, Request, Response
 
-from services.view import LARGEST_PAGE, Page, View, as_json
+from services.view import LARGEST_PAGE, Page, View
 
 Limit = Annotated[int, Query(ge=1, le=LARGEST_PAGE, description="The most of a page.")]
 LinkedCursor = Annotated[
@@ -49,28 +45,3 @@ class LinkedPage:
 
 
 Linked = Annotated[LinkedPage, Depends()]
-
-# A spreadsheet would take a cell that begins so for a formula.
-FORMULAS = ("=", "+", "-", "@", "\t", "\r")
-
-
-def file_of(items: Sequence[View], name: str, form: str, columns: Sequence[str]) -> Response:
-    """Return a list as a file to keep: JSON with all that is known, or CSV with some columns."""
-    rows = [as_json(one) for one in items]
-    text = json.dumps(rows, indent=1) if form == "json" else _csv(rows, columns)
-    kind = "application/json" if form == "json" else "text/csv; charset=utf-8"
-    attached = {"Content-Disposition": f'attachment; filename="{name}.{form}"'}
-    return Response(text.encode("utf-8", "backslashreplace"), headers=attached, media_type=kind)
-
-
-def _csv(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> str:
-    written = io.StringIO()
-    writer = csv.writer(written)
-    writer.writerow(columns)
-    writer.writerows([_cell(row[column]) for column in columns] for row in rows)
-    return written.getvalue()
-
-
-def _cell(value: Any) -> str:
-    text = "" if value is None else str(value)
-    return f"'{text}" if text.startswith(FORMULAS) else text

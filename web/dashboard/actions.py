@@ -12,20 +12,14 @@ from services import apps, runs
 from services.actions import search, whole
 from services.changes import deleting, switching
 from services.installation import Installation
-from services.view import LARGEST_PAGE, PAGE
+from services.view import PAGE
 from web.dashboard.fields import fields_of
 from web.dashboard.rendering import ask, render, see
 from web.dashboard.session import Operator, Viewer, Visitor, is_fragment, page_asked
 from web.dashboard.texts import say
-from web.paging import file_of
 
 router = APIRouter(include_in_schema=False)
 MOST_CHOSEN = 500
-# Of a file in CSV.
-COLUMNS = (
-    "uid", "app", "name", "owner", "standing", "is_healthy", "health", "last_state", "last_run_at",
-    "last_success_at", "next_occurrence_at", "revision",
-)  # fmt: skip
 # The script in the browser names as many.
 MOST_NAMED = 20
 VERBS = ("run", "pause", "resume", "delete")
@@ -64,14 +58,6 @@ def list_actions(request: Request, visitor: Viewer, asked: Asked) -> HTMLRespons
         "app": opened.app_name if opened.is_bound else "",
     }
     return render(request, "actions_found.html" if is_fragment(request) else "actions.html", values)
-
-
-@router.get("/actions.csv")
-@router.get("/actions.json")
-def export_actions(request: Request, visitor: Viewer, asked: Asked) -> Response:
-    """Return the first thousand actions that a search finds as a file."""
-    found = search.search(visitor.opened, asked, LARGEST_PAGE)
-    return file_of(found.items, "actions", request.url.path.rpartition(".")[2], COLUMNS)
 
 
 @router.post("/actions")

@@ -14,22 +14,16 @@ from services import apps, operations, runs
 from services.installation import Installation
 from services.operations.filter import OperationFilter
 from services.runs import many as bulk
-from services.view import LARGEST_PAGE, PAGE
+from services.view import PAGE
 from web.dashboard.drawing.gantt import gantt
 from web.dashboard.fields import fields_of, in_zone
 from web.dashboard.rendering import Page, render, see
 from web.dashboard.session import Operator, Viewer, Visitor, is_fragment
 from web.dashboard.texts import say
-from web.paging import file_of
 
 router = APIRouter(include_in_schema=False)
 # How far back errors are searched, unless the address says: they have no index.
 ERRORS_SINCE = "P7D"
-# Of a file in CSV.
-COLUMNS = (
-    "id", "app", "action_name", "occurrence_at", "state", "reason", "cause", "triggerer", "subject",
-    "queue", "attempt", "recorded_at", "started_at", "finished_at", "worker", "error",
-)  # fmt: skip
 STATES = frozenset(OperationState)
 CHANGES = {"cancel": runs.cancel, "retry": runs.retry}
 MANY = {"retry": bulk.retry, "cancel": bulk.cancel}
@@ -93,18 +87,6 @@ def list_operations(request: Request, visitor: Viewer, asked: Asked) -> Response
         "app": opened.app_name if opened.is_bound else "",
     }
     return render(request, "operations.html", values, status)
-
-
-@router.get("/operations.csv")
-@router.get("/operations.json")
-def export_operations(request: Request, visitor: Viewer, asked: Asked) -> Response:
-    """Return the first thousand runs that match, from that page on, as a file."""
-    opened, wanted = visitor.opened, asked.within(Page(request).zone)
-    all_apps = not opened.is_bound
-    found = operations.list_operations(
-        opened, wanted, LARGEST_PAGE, asked.cursor, all_apps=all_apps
-    )
-    return file_of(found.items, "runs", request.url.path.rpartition(".")[2], COLUMNS)
 
 
 @router.post("/operations")

@@ -1,4 +1,4 @@
-"""The first page: whether all is well. And the page of the looks of all pages."""
+"""The first page: whether all is well."""
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
@@ -16,13 +16,6 @@ router = APIRouter(include_in_schema=False)
 # pages ask the database no more often than one.
 FRESH_S = 2.0
 KEPT_S = 15.0
-# The names of custom properties in static/minutebook.css.
-LOOKS = {
-    "sizes": ("h1", "h2", "text", "small", "tiny"),
-    "gaps": ("1", "2", "3", "4"),
-    "tones": ("good", "busy", "warn", "bad", "idle"),
-    "grounds": ("ground", "surface", "sunken"),
-}
 
 
 @router.get("/")
@@ -43,9 +36,3 @@ def overview(request: Request, visitor: Viewer, zoom: Zoom = Zoom.DAY) -> HTMLRe
         "words": WORDS,
     }
     return render(request, template, values)
-
-
-@router.get("/looks")
-def looks(request: Request, visitor: Viewer) -> HTMLResponse:  # noqa: ARG001 - a session
-    """Show the sizes, gaps, colours and icons that all pages are made of."""
-    return render(request, "looks.html", LOOKS)

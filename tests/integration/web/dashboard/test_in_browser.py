@@ -29,7 +29,6 @@ EVERY_PAGE = (
     "/apps/shop/templates/hello",
     "/health",
     "/account",
-    "/looks",
     "/?zoom=hour",
     "/?zoom=week",
 )

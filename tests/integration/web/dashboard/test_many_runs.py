@@ -120,24 +120,6 @@ def test_lists_are_of_a_task(web: Web, browse: Browse, path: str) -> None:
     assert ["close the day</a>" in page for page in pages] == [True, False]
 
 
-def test_lists_are_files_of_what_the_filters_admit(web_on_sqlite: Web, browse: Browse) -> None:
-    ids = make_failed(web_on_sqlite, 2, "=1+1")
-    make_operation(web_on_sqlite.engine, make_action(web_on_sqlite.engine, name="other"), NOON)
-    browser = browse(web_on_sqlite)
-
-    rows = browser.get("/operations.json?state=failed").json()
-    sheet = browser.get("/operations.csv?state=failed")
-    names = browser.get("/actions.csv", params={"words": "other"}).text.splitlines()
-
-    assert [one["id"] for one in rows] == ids
-    assert sheet.headers["content-disposition"] == 'attachment; filename="runs.csv"'
-    assert [line.split(",")[:3] for line in sheet.text.splitlines()[1:]] == [
-        [id, "default", "'=1+1"] for id in ids
-    ]
-    assert [line.split(",")[2] for line in names] == ["name", "other"]
-    assert browse(web_on_sqlite, app=APP).get("/operations.json").json() == []
-
-
 def test_all_actions_that_match_are_changed_after_a_plan(
     chromium: Chromium, web_on_sqlite: Web
 ) -> None:
