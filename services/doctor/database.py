@@ -1,7 +1,7 @@
 """Checks of the database: schema, clocks, daemon, workers, actions."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from broker.names import QUICK
 from cron import tz_release
 from models.column_types import StorableText
+from models.references import is_reference
 from models.store import actions, key_values
 from models.store.clocks import read_both
 from models.store.conditions import IS_LIVE
@@ -25,10 +26,10 @@ from models.tables import installation
 from models.worker_kinds import OURS
 from runtime.config import Settings
 from runtime.database import READ_ONLY, is_made, is_refusal, reason_of
+from runtime.references import OF_SETTINGS, SecretMissing, resolved
+from runtime.sections import SecretSettings
 from runtime.skew import MAX_SKEW_S
-from services.doctor.allowed import check_allowed
 from services.doctor.celery import check_tasks
-from services.doctor.references import references_in, unresolved, unresolved_settings
 from services.doctor.report import Checked, fault, ok, warning
 from services.verdict import Kind, Seen, Severity, Verdict, look
 from services.verdict.finding import OF_ACTIONS
@@ -37,6 +38,8 @@ from services.verdict.installation import how_to_read
 SYSTEM_TZ = Path("/usr/share/zoneinfo/tzdata.zi")
 # A sample of this size shows the same in less time.
 MOST_PLANS = 10_000
+_TARGET = re.compile(r'"(?:webhook|url)":"((?:env|file):(?:[^"\\]|\\.)+)"')
+REFERENCE_HINT = "set it where workers run; this is what the command sees in its own environment"
 ALERT_HINT = "see `minutebook action list --unhealthy --all-apps`"
 
 
@@ -90,7 +93,6 @@ def _all_stored(connection: sa.Connection, settings: Settings) -> Iterator[Check
     plans = _active_plans(connection)
     yield from _hooks(settings, plans)
     yield from check_tasks(connection, settings, plans)
-    yield from check_allowed(connection, settings)
     yield _retention(connection, settings)
     yield from _actions(connection, seen.verdict)
 
@@ -170,8 +172,35 @@ def _hooks(settings: Settings, plans: list[str]) -> Iterator[Checked]:
     has_webhooks = bool(alerts) or any('"webhook":' in plan for plan in plans)
     if has_webhooks and not settings.hook.secret.get_secret_value():
         yield warning("hooks", "webhooks are not signed", "set SCHED_HOOK_SECRET")
-    yield from unresolved_settings(settings)
-    yield from unresolved(references_in(plans), settings.secrets)
+    yield from _unresolved_settings(settings)
+    yield from _unresolved(_references_in(plans), settings.secrets)
+
+
+def _references_in(plans: Iterable[str]) -> set[str]:
+    """Return the references of the hooks of these plans."""
+    return {found for plan in plans for found in _TARGET.findall(plan)}
+
+
+def _unresolved(
+    references: Iterable[str], allowed: SecretSettings, prefix: str = ""
+) -> Iterator[Checked]:
+    """Yield a warning for each reference that cannot be read here; the secret is not shown."""
+    for reference in sorted(set(references)):
+        try:
+            resolved(reference, allowed)
+        except SecretMissing as error:
+            yield warning("hooks", f"{prefix}{error}", REFERENCE_HINT)
+
+
+def _unresolved_settings(settings: Settings) -> Iterator[Checked]:
+    """Yield a warning for each setting whose secret cannot be read here."""
+    values = {
+        "SCHED_HOOK_SECRET": settings.hook.secret.get_secret_value(),
+        "SCHED_ALERT_WEBHOOK": settings.alert.webhook.get_secret_value(),
+    }
+    for name, value in values.items():
+        if is_reference(value):
+            yield from _unresolved([value], OF_SETTINGS, f"{name}: ")
 
 
 def _retention(connection: sa.Connection, settings: Settings) -> Checked:

@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from threading import Event
@@ -21,11 +20,10 @@ from models.tables import action_state, actions
 from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.database import make_engine, reading
-from scheduler.changes.change import create_all
 from scheduler.loop import Daemon
 from services.doctor.report import Checked, fault, look, ok
 from tests.celery_messages import TASK, celery_action, follow_by_name
-from tests.factories import STEPS, author, make_action, make_app, make_document
+from tests.factories import STEPS, make_action
 from tests.mail_server import mail_server
 from tests.servers import Broker, PostgreSQL
 
@@ -259,27 +257,6 @@ def test_tasks_of_the_user_s_own_are_allowed_and_followed_or_named(
     assert [one["level"] for one in followed["celery tasks"]] == ["ok"]
     # Nobody of ours need listen to a queue of theirs.
     assert not any("queue celery" in one["text"] for one in unfollowed["workers"])
-
-
-def test_what_actions_may_not_reach_is_named_once_with_its_remedy(
-    engine: sa.Engine, examine: Examine
-) -> None:
-    backup = {"command": {"run": ["/srv/backup"], "env": {"KEY": "env:SHOP_KEY"}}}
-    documents = [make_document(name=f"backup {n}", operations=backup) for n in range(2)]
-    for app in (author().small_app, make_app(engine, "shop")):
-        create_all(engine, documents, replace(author(app=app), commands=None))
-
-    _, found = examine()
-    _, allowed = examine(SCHED_COMMANDS="/srv/*(KEY)")
-
-    (command,), (trust,) = found["commands"], found["trust"]
-    text = "'backup 0' of small app default: operations.command '/srv/backup(KEY)', and 1 more"
-    assert (command["level"], command["text"]) == ("warning", text)
-    assert command["remedy"].startswith("SCHED_COMMANDS allows no program; add '/srv/backup(KEY)'")
-    text = "'backup 0' of small app shop: operations.command 'command', and 1 more"
-    assert (trust["level"], trust["text"]) == ("fault", text)
-    assert "`minutebook app add shop --trusted`" in trust["remedy"]
-    assert "commands" not in allowed
 
 
 def test_a_reference_that_cannot_be_read_here_is_named(
