@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from models.operation import ENDED, WENT_WELL
+from models.sql import read_clock
 from models.store.actions.status import plan_in
 from models.store.operations import backfills
 from models.values import counted
@@ -15,7 +16,7 @@ from runtime.database import reading
 from scheduler.on_demand import backfill as filling
 from scheduler.on_demand.backfill_range import BackfillRequest, Mode
 from services.actions.rules import zone_of
-from services.finding import app_of, find, past_instant_of
+from services.finding import app_of, find, instant_of
 from services.installation import Installation
 from services.verbs import OPERATE, READ, Verb
 from services.view import Instant, Listing, View
@@ -198,7 +199,8 @@ def _wanted(installation: Installation, asked: Range) -> tuple[dict[str, Any], B
     with reading(installation.engine) as connection:
         row = find(connection, installation, asked.action)
         zone = zone_of(plan_in(row), app_of(connection, installation, row).zone)
-        first = past_instant_of(connection, "the start", asked.first, zone)
-        last = past_instant_of(connection, "the end", asked.last, zone)
+        now = read_clock(connection)
+    first = instant_of("the start", asked.first, zone, now)
+    last = instant_of("the end", asked.last, zone, now)
     mode = Mode(asked.only) if asked.only else Mode.ALL
     return row, BackfillRequest(row["uid"], first, last, mode)

@@ -4,6 +4,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from models.sql import read_clock
 from models.store.actions.status import plan_in
 from runtime.database import reading
 from scheduler.explain import explain as explained
@@ -54,6 +55,6 @@ def explain(
     with reading(installation.engine) as connection:
         row = find(connection, installation, action, include_deleted=True)
         zone = zone_of(plan_in(row), app_of(connection, installation, row).zone)
-        wanted, settings = instant_of("the instant", at, zone), installation.settings
-        found = explained(row["uid"], wanted, connection, settings, subject)
+        wanted = instant_of("the instant", at, zone, read_clock(connection))
+        found = explained(row["uid"], wanted, connection, installation.settings, subject)
     return Explanation.of(found, zone=zone)

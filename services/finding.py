@@ -2,40 +2,27 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from datetime import datetime, timedelta
+from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
 
 from minutebook.steps import SmallApp
 from models.errors import Hint, NotFound, Refused
 from models.problems import MOST_COMPARED, listed, nearest
-from models.sql import read_clock
 from models.store import actions, operations, tenants
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.store.tenants import app_overview
 from models.store.tenants.closing import closing_rows
-from models.values import parse_instant, zones
+from models.values import parse_instant
 from models.values.durations import parse_span
-from runtime.clock import utc_now
 from services.installation import Installation
 
 MOST_NAMED = 5
 # The longest number in a cursor.
 MOST_DIGITS = 10
-_DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_CLOCK = r"(?P<clock>[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?)"
-_DAY = re.compile(
-    rf"(?:(?P<name>yesterday|today|tomorrow)|(?P<date>[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}))"
-    rf"(?:[ ,]+(?:at )?{_CLOCK})?",
-    re.IGNORECASE,
-)
-_TODAY = re.compile(_CLOCK)
-_AGO = re.compile(r"([0-9]{1,6}) ?([smhdw])(?: ago)?", re.IGNORECASE)
 
 
 def named_elsewhere(
@@ -148,14 +135,16 @@ def unknown_app(name: str) -> NotFound:
     return NotFound(f'small app "{name}" is unknown')
 
 
-def instant_of(what: str, text: str, zone: str) -> datetime:
+def instant_of(what: str, text: str, zone: str, now: datetime) -> datetime:
     """Return the instant that a user wrote for `what`; raises Refused.
 
-    It is written as in a document, or as people say it: `now`, `yesterday 07:00`, `5m` (ago).
+    It is written as in a document, or is `now`, or a duration back from now, such as `PT5M`.
     """
+    now = now.replace(microsecond=0)
     with refusing(what, text):
-        now = utc_now().replace(microsecond=0)
-        return spoken_instant(text, zone, now) or parse_instant(text, zone)
+        if text == "now":
+            return now
+        return now - parse_span(text) if text.startswith("P") else parse_instant(text, zone)
 
 
 @contextmanager
@@ -165,23 +154,6 @@ def refusing(what: str, text: str) -> Iterator[None]:
         yield
     except ValueError as error:
         raise Refused(f"{what} {text!r}: {error}") from None
-
-
-def instant_if_any(what: str, text: str | None, zone: str) -> datetime | None:
-    """Return the instant that a user may have written for `what`; raises Refused."""
-    return None if text is None else instant_of(what, text, zone)
-
-
-def past_instant_of(connection: sa.Connection, what: str, text: str, zone: str) -> datetime:
-    """Return the instant that a user wrote, or that lies a duration such as P1D back from now.
-
-    Now is the database's. Raises Refused.
-    """
-    with refusing(what, text):
-        now = read_clock(connection).replace(microsecond=0)
-        if text.upper().startswith("P"):
-            return now - parse_span(text)
-        return spoken_instant(text, zone, now) or parse_instant(text, zone)
 
 
 SHORTEST_PREFIX = 4
@@ -214,32 +186,3 @@ def operation_id(text: str) -> UUID:
             f"{text!r} is not a run's id",
             Hint("write one as `minutebook run list` shows", "choose one from the list of runs"),
         ) from None
-
-
-def spoken_instant(text: str, zone: str, now: datetime) -> datetime | None:
-    """Return the instant that `text` says on the clock of `zone`, in UTC; None for another text.
-
-    A span such as `5m` or `1d` lies before `now`. A day without a time is its beginning. A date or
-    a time that does not exist is another text.
-    """
-    with suppress(ValueError, OverflowError):
-        return _spoken(text, zone, now)
-    return None
-
-
-def _spoken(text: str, zone: str, now: datetime) -> datetime | None:
-    said = " ".join(text.split())
-    if said.lower() == "now":
-        return now
-    if ago := _AGO.fullmatch(said):
-        return now - timedelta(**{_UNITS[ago[2].lower()]: int(ago[1])})
-    found = _DAY.fullmatch(said) or _TODAY.fullmatch(said)
-    if found is None:
-        return None
-    parts = {"name": None, "date": None, **found.groupdict()}
-    day = now.astimezone(ZoneInfo(zone)).date()
-    if parts["name"]:
-        day += timedelta(days=_DAYS[parts["name"].lower()])
-    written = parts["date"] or day.isoformat()
-    clock = (parts["clock"] or "00:00").zfill(5)
-    return zones.instant_of(datetime.fromisoformat(f"{written}T{clock}"), zone)

@@ -22,7 +22,7 @@ from scheduler.simulate import (
 )
 from services.actions.rules import daylight_notes, zone_of
 from services.files import located, read_documents
-from services.finding import instant_if_any, instant_of
+from services.finding import instant_of
 from services.installation import Installation
 from services.view import Instant, View
 from services.words import instant
@@ -84,13 +84,14 @@ def simulation(installation: Installation, asked: SimulationRequest) -> Simulati
     """Simulate the actions of files; nothing is stored, and no database is read."""
     app = _small_app(asked.small_app)
     zone = asked.zone or app.zone
-    begin = instant_if_any("--from", asked.since, zone) or utc_now().replace(microsecond=0)
-    end = instant_if_any("--to", asked.until, zone) or begin + WEEK
+    now = utc_now()
+    begin = instant_of("--from", asked.since or "now", zone, now)
+    end = instant_of("--to", asked.until, zone, now) if asked.until else begin + WEEK
     if end <= begin:
         raise Refused(f"--to {instant(end)} is not after --from {instant(begin)}")
     if begin <= BEGINNING:
         raise Refused(f"--from {instant(begin)} is where cron rules begin; write a later instant")
-    down = tuple(_span(one, zone) for one in asked.down)
+    down = tuple(_span(one, zone, now) for one in asked.down)
     timetable = Timetable(down, installation.settings.scheduler.tick)
     actions = _actions(installation, asked.files, app.model_copy(update={"zone": zone}), begin)
     fates = list(simulate(actions, begin - SECOND, end - SECOND, timetable))
@@ -183,11 +184,11 @@ def _actions(
     return list(actions.values())
 
 
-def _span(text: str, zone: str) -> tuple[datetime, datetime]:
+def _span(text: str, zone: str, now: datetime) -> tuple[datetime, datetime]:
     first, slash, second = text.partition("/")
     if not slash:
         raise Refused(f"--down {text!r}: write FROM/TO")
-    begin, end = instant_of("--down", first, zone), instant_of("--down", second, zone)
+    begin, end = (instant_of("--down", one, zone, now) for one in (first, second))
     if end <= begin:
         raise Refused(f"--down {text!r}: write FROM/TO, with TO after FROM")
     return begin, end

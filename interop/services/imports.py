@@ -221,7 +221,7 @@ def _left_of(
 
 def cut_over_of(text: str, now: datetime) -> datetime:
     """Return the instant of --cut-over, a full minute after `now`; raises Refused."""
-    at = instant_of("--cut-over", text, "UTC")
+    at = instant_of("--cut-over", text, "UTC", now)
     if at <= now or at.second:
         shown = format_instant(now)
         raise Refused(f"--cut-over {text!r}: write a full minute after now (it is {shown})")

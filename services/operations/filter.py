@@ -8,10 +8,11 @@ from pydantic import Field
 
 from models.filters import Filter
 from models.operation import Cause, OperationState
+from models.sql import read_clock
 from models.store.actions.search import MOST_WORDS
 from models.store.operations.pages import Wanted
 from models.store.scope import Scope
-from services.finding import find, past_instant_of, scope_of, wrong_cursor
+from services.finding import find, instant_of, scope_of, wrong_cursor
 from services.installation import Installation
 
 
@@ -45,7 +46,7 @@ def wanted_by(
     action = find(connection, installation, asked.action) if asked.action else None
 
     def instant(what: str, text: str | None) -> datetime | None:
-        return None if text is None else past_instant_of(connection, what, text, zone)
+        return None if text is None else instant_of(what, text, zone, read_clock(connection))
 
     return Wanted(
         Scope(action["small_app_id"]) if action else scope,
