@@ -16,7 +16,7 @@ from services.actions import next_of_plan
 from services.daemon import Daemon
 from services.installation import Installation
 from services.operations import OperationRow, views_of
-from services.overview.timeline import Timeline, Zoom, timeline_of
+from services.overview.timeline import Timeline, timeline_of
 from services.verbs import READ, Verb
 from services.verdict import State, Verdict, look
 from services.view import Instant, View
@@ -56,13 +56,13 @@ class Overview(View):
 
 
 @Verb("show_overview", "GET /api/overview", READ)
-def overview_of(installation: Installation, zoom: Zoom = Zoom.DAY) -> Overview:
+def overview_of(installation: Installation) -> Overview:
     """Show whether all is well and what is not, what runs, and what comes next."""
     with reading(installation.engine) as connection:
-        return _overview(connection, installation, zoom)
+        return _overview(connection, installation)
 
 
-def _overview(connection: sa.Connection, installation: Installation, zoom: Zoom) -> Overview:
+def _overview(connection: sa.Connection, installation: Installation) -> Overview:
     scope, settings = installation.scope, installation.settings
     apps = {one.id: one.name for one in tenants.listed(connection)}
     now, daemon, verdict, _ = look(connection, settings, scope, apps)
@@ -91,7 +91,7 @@ def _overview(connection: sa.Connection, installation: Installation, zoom: Zoom)
             Coming(app=apps.get(row["small_app_id"], ""), action=row["name"], uid=row["uid"], at=at)
             for at, row in coming
         ),
-        timeline=timeline_of(connection, list(lanes)[:SHOWN], now, apps, settings, zoom),
+        timeline=timeline_of(connection, list(lanes)[:SHOWN], now, apps, settings),
     )
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from itertools import pairwise
 from typing import Any
 from uuid import UUID
@@ -20,30 +19,10 @@ from runtime.config import Settings
 from scheduler.occurrence import next_occurrences
 from services.view import Instant, Seconds, View
 
-
-class Zoom(StrEnum):
-    """How far a timeline reaches back; it reaches half as far ahead."""
-
-    HOUR = "hour"
-    DAY = "day"
-    WEEK = "week"
-
-    @property
-    def back(self) -> timedelta:
-        """How far it reaches back."""
-        return _ZOOMS[self][0]
-
-    @property
-    def span(self) -> timedelta:
-        """How long the span of a bar is."""
-        return _ZOOMS[self][1]
-
-
-_ZOOMS = {
-    Zoom.HOUR: (timedelta(hours=1), timedelta(minutes=1)),
-    Zoom.DAY: (timedelta(days=1), timedelta(minutes=15)),
-    Zoom.WEEK: (timedelta(days=7), timedelta(hours=2)),
-}
+# How far a timeline reaches back and ahead, and the span of a bar.
+BACK = timedelta(days=1)
+AHEAD = BACK / 2
+SPAN = timedelta(minutes=15)
 
 
 class Bar(View):
@@ -73,14 +52,14 @@ class Outage(View):
 
 
 class Timeline(View):
-    """The last hour, day or week, and half as much to come."""
+    """The last day, and half a day to come."""
 
     since: Instant = Field(description="Its beginning.")
     now: Instant = Field(description="The database's clock when it was read.")
     until: Instant = Field(description="Its end.")
     span_s: Seconds = Field(description="Seconds of the span of a bar.")
     lanes: tuple[Lane, ...] = Field(description="One for each action.")
-    outages: tuple[Outage, ...] = Field(description="When no daemon ticked; empty for a week.")
+    outages: tuple[Outage, ...] = Field(description="When no daemon ticked.")
 
 
 def timeline_of(
@@ -89,27 +68,25 @@ def timeline_of(
     now: datetime,
     apps: Mapping[int, str],
     settings: Settings,
-    zoom: Zoom,
 ) -> Timeline:
     """Return the timeline of some actions, in their order."""
-    since, until, span = now - zoom.back, now + zoom.back / 2, zoom.span
+    since, until = now - BACK, now + AHEAD
     rows = closing_rows(connection, overview.named(connection, uids) if uids else ())
     found = {row["uid"]: row for row in rows}
-    bars = _bars(overview.counted(connection, list(found), since, span) if found else (), span)
-    # A week has too many ticks to read.
-    ticked = [] if zoom is Zoom.WEEK else overview.ticked(connection, since)
+    bars = _bars(overview.counted(connection, list(found), since, SPAN) if found else ())
+    ticked = overview.ticked(connection, since)
     return Timeline(
         since=since,
         now=now,
         until=until,
-        span_s=span.total_seconds(),
+        span_s=SPAN.total_seconds(),
         lanes=tuple(
             Lane(
                 app=apps.get(found[uid]["small_app_id"], ""),
                 action=found[uid]["name"],
                 uid=uid,
                 bars=bars.get(uid, ()),
-                coming=_coming(found[uid], (now, until), span),
+                coming=_coming(found[uid], now, until),
             )
             for uid in uids
             if uid in found
@@ -118,7 +95,7 @@ def timeline_of(
     )
 
 
-def _bars(rows: Iterable[Mapping[str, Any]], span: timedelta) -> dict[UUID, tuple[Bar, ...]]:
+def _bars(rows: Iterable[Mapping[str, Any]]) -> dict[UUID, tuple[Bar, ...]]:
     spans: dict[tuple[UUID, int], list[Mapping[str, Any]]] = {}
     for row in rows:
         spans.setdefault((row["action_uid"], row["span"]), []).append(row)
@@ -127,7 +104,7 @@ def _bars(rows: Iterable[Mapping[str, Any]], span: timedelta) -> dict[UUID, tupl
         counts = {row["state"]: row["count"] for row in some}
         is_one = sum(counts.values()) == 1
         bar = Bar(
-            at=datetime.fromtimestamp(number * span.total_seconds(), UTC),
+            at=datetime.fromtimestamp(number * SPAN.total_seconds(), UTC),
             state=worst(counts),
             counts=counts,
             operation_id=uuid_in(some[0]["id"]) if is_one else None,
@@ -136,24 +113,19 @@ def _bars(rows: Iterable[Mapping[str, Any]], span: timedelta) -> dict[UUID, tupl
     return made
 
 
-def _coming(
-    row: Mapping[str, Any], within: tuple[datetime, datetime], span: timedelta
-) -> tuple[datetime, ...]:
+def _coming(row: Mapping[str, Any], since: datetime, until: datetime) -> tuple[datetime, ...]:
     plan = row["plan"]
     if isinstance(plan, UnreadablePlan) or not plan.active:
         return ()
-    return tuple(_first_of_spans(plan, row["uid"], within, span))
+    return tuple(_first_of_spans(plan, row["uid"], since, until))
 
 
-def _first_of_spans(
-    plan: Plan, uid: UUID, within: tuple[datetime, datetime], span: timedelta
-) -> Iterator[datetime]:
+def _first_of_spans(plan: Plan, uid: UUID, since: datetime, until: datetime) -> Iterator[datetime]:
     """Yield the first occurrence in (since, until] of each span, ascending."""
-    since, until = within
     while (found := next_occurrences(plan, uid, since, 1)) and found[0] <= until:
         yield found[0]
-        number = found[0].timestamp() // span.total_seconds()
-        since = datetime.fromtimestamp((number + 1) * span.total_seconds(), UTC) - ONE_SECOND
+        number = found[0].timestamp() // SPAN.total_seconds()
+        since = datetime.fromtimestamp((number + 1) * SPAN.total_seconds(), UTC) - ONE_SECOND
 
 
 def _outages(ticked: Sequence[datetime], now: datetime, tick: timedelta) -> Iterable[Outage]:

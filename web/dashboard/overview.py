@@ -4,7 +4,6 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from services.overview import SHOWN, Overview
-from services.overview.timeline import Zoom
 from services.verdict import WORDS
 from web.dashboard import drawing
 from web.dashboard.rendering import Page, render
@@ -19,19 +18,17 @@ KEPT_S = 15.0
 
 
 @router.get("/")
-def overview(request: Request, visitor: Viewer, zoom: Zoom = Zoom.DAY) -> HTMLResponse:
+def overview(request: Request, visitor: Viewer) -> HTMLResponse:
     """Show the overview; htmx asks only for its live part."""
     is_part = is_fragment(request)
     overviews: Kept[Overview] = request.app.state.overviews
-    shown = overviews.of(visitor.opened, KEPT_S if is_part else FRESH_S, zoom)
+    shown = overviews.of(visitor.opened, KEPT_S if is_part else FRESH_S)
     drawn = drawing.timeline(shown.timeline, Page(request).zone)
     template = "overview_live.html" if is_part else "overview.html"
     troubles = [one for one in shown.verdict.findings if one.uid is not None]
     values = {
         "shown": shown,
         "drawn": drawn,
-        "zoom": zoom,
-        "zooms": tuple(Zoom),
         "troubles": troubles[:SHOWN],
         "words": WORDS,
     }

@@ -208,22 +208,3 @@ def test_an_action_of_each_minute_comes_on_each_day(web: Web, client: httpx.Clie
     assert sum(shown["coming"].values()) == 31 * 24 * 60
     assert set(list(shown["coming"].values())[1:-1]) == {24 * 60}
     assert len(lane["coming"]) in {48, 49}
-
-
-@pytest.mark.parametrize(("zoom", "hours", "span_s"), [("hour", 1, 60), ("week", 168, 7200)])
-def test_the_timeline_is_an_hour_or_a_week_if_asked(
-    web: Web, client: httpx.Client, zoom: str, hours: int, span_s: int
-) -> None:
-    tick(web)
-    ended(web, "nightly", "success")
-
-    shown = overview(client, zoom=zoom)["timeline"]
-
-    since, now, until = (datetime.fromisoformat(shown[one]) for one in ("since", "now", "until"))
-    assert (now - since, until - now) == (timedelta(hours=hours), timedelta(hours=hours / 2))
-    assert shown["span_s"] == span_s
-    # Around its hour, the maintenance of the small app comes too.
-    (lane,) = (one for one in shown["lanes"] if one["action"] == "nightly")
-    assert [one["counts"] for one in lane["bars"]] == [{"success": 1}]
-    assert bool(lane["coming"]) == (zoom == "week")
-    assert client.get("/api/overview", params={"zoom": "year"}).status_code == 422

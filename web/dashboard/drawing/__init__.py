@@ -19,12 +19,7 @@ TOP = 1.7
 LONGEST_NAME = 20
 # Half of the longest label of an hour, in percent: nearer to an edge, it would be cut off.
 LABEL_SPACE = 4.0
-# How far apart the labels are, by the length of the timeline.
-LABELS = (
-    (timedelta(hours=2), timedelta(minutes=15)),
-    (timedelta(days=2), timedelta(hours=3)),
-    (timedelta.max, timedelta(days=1)),
-)
+HOURS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,26 +106,15 @@ class _Scale:
 
 
 def _hours(shown: Timeline, scale: _Scale, zone: str) -> Iterator[Label]:
-    """Return a label at each third hour, quarter or day of the zone's clock.
-
-    Near an edge it is without a text.
-    """
-    step = next(step for longest, step in LABELS if shown.until - shown.since <= longest)
+    """Return a label at each third hour of the zone's clock; near an edge it is without a text."""
     local = shown.since.astimezone(ZoneInfo(zone))
     at = local.replace(minute=0, second=0, microsecond=0).astimezone(UTC)
-    while (at := at + min(step, timedelta(hours=1))) <= shown.until:
+    while (at := at + timedelta(hours=1)) <= shown.until:
         local = at.astimezone(ZoneInfo(zone))
-        minutes = timedelta(hours=local.hour, minutes=local.minute)
-        if at >= shown.since and not minutes % step:
+        if not local.hour % HOURS and not local.minute:
             x = scale.x(at)
-            fits = LABEL_SPACE <= x <= 100 - LABEL_SPACE
-            yield Label(x, 0.9, _hour(local, step) if fits else "")
-
-
-def _hour(local: datetime, step: timedelta) -> str:
-    if step >= timedelta(days=1):
-        return f"{local:%a %d}"
-    return f"{local:%a %H:%M}" if local.hour == local.minute == 0 else f"{local:%H:%M}"
+            text = f"{local:%H:%M}" if local.hour else f"{local:%a %H:%M}"
+            yield Label(x, 0.9, text if LABEL_SPACE <= x <= 100 - LABEL_SPACE else "")
 
 
 def _lane(lane: Lane, y: float, scale: _Scale, zone: str) -> DrawnLane:

@@ -29,8 +29,6 @@ EVERY_PAGE = (
     "/apps/shop/templates/hello",
     "/health",
     "/account",
-    "/?zoom=hour",
-    "/?zoom=week",
 )
 # A phone, a tablet, two screens, each also at a zoom of 200 %; then with text twice as large.
 SIZES = (
