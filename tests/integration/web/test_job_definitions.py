@@ -14,7 +14,6 @@ from models.action.plan import readable
 from models.errors import InvalidDocument, NotFound, Refused
 from models.job import id_of
 from models.roles import Role
-from models.sql import read_clock
 from models.store import actions
 from models.store.actions.status import plan_in
 from runtime.config import Settings
@@ -23,7 +22,7 @@ from scheduler.occurrence import next_occurrences
 from services import jobs
 from services.files import read_documents
 from services.installation import Installation
-from services.jobs.documents import NewJob, first_runs, new_job
+from services.jobs.documents import NewJob, first_runs
 from tests.factories import installation_on, make_action
 from tests.integration.web.conftest import Web
 from tests.integration.web.jobs import URL, make_due, make_job
@@ -232,61 +231,6 @@ def test_an_editor_manages_jobs_over_http(desk: Web) -> None:
     assert deleted.json() == {"id": id_of(URL), "url": URL, "cancelled": 0}
 
 
-def test_what_lists_show_is_imported_again_and_changes_nothing(
-    opened: Installation, tmp_path: Path
-) -> None:
-    given = {"url": URL, "interval_s": 300, "meta": {"depth": 2}}
-    jobs.import_jobs(opened, [("", given), ("", {"url": f"{URL}/b"})])
-    make_job(opened.engine, name="by another name", active=False)
-    listed = jobs.Jobs(jobs.list_jobs(opened, 9).items).model_dump(mode="json")
-
-    done = jobs.import_jobs(opened, read_documents(write(tmp_path, *listed)))
-
-    assert (done.created, done.changed, done.unchanged) == (0, 0, 3)
-    assert [one["interval_s"] for one in listed] == [300, 300, 300]
-
-
-def test_a_listed_job_keeps_its_next_run_its_name_and_its_pause_elsewhere(
-    opened: Installation,
-) -> None:
-    with reading(opened.engine) as connection:
-        at = read_clock(connection).replace(microsecond=0) + timedelta(hours=1)
-    row = {"id": id_of(URL), "url": URL, "interval_s": 7200, "meta": {}, "action": "feed"}
-    row |= {"active": True, "next_run_at": at.isoformat(), "last_state": "failed"}
-    paused = {**row, "url": f"{URL}/b", "id": id_of(f"{URL}/b"), "action": "b", "active": False}
-
-    jobs.import_jobs(opened, [("[0]", row), ("[1]", paused)])
-
-    listed = {one.action: one for one in jobs.list_jobs(opened, 9).items}
-    assert (listed["feed"].next_run_at, listed["feed"].active) == (at, True)
-    assert (listed["b"].next_run_at, listed["b"].active) == (None, False)
-
-
-def test_a_listed_job_keeps_its_rule(opened: Installation) -> None:
-    jobs.add(opened, NewJob(url=URL, interval_s=600, from_end=True, jitter_s=30, jitter_each=True))
-    jobs.add(opened, NewJob(url=f"{URL}/b", interval_s=600))
-
-    rows = [one.model_dump(mode="json") for one in jobs.list_jobs(opened, 9).items]
-    rules = {one["url"]: (one["from_end"], one["jitter_s"], one["jitter_each"]) for one in rows}
-    done = jobs.import_jobs(opened, [(f"[{n}]", one) for n, one in enumerate(rows)])
-
-    assert rules == {URL: (True, 30, True), f"{URL}/b": (False, None, None)}
-    assert (done.created, done.changed, done.unchanged) == (0, 0, 2)
-
-
-def test_a_run_that_is_overdue_elsewhere_comes_at_once() -> None:
-    late, ahead = NOW - timedelta(days=1), NOW + timedelta(minutes=7)
-    news = [
-        NewJob(url=URL, next_run_at=late),
-        NewJob(url=URL, next_run_at=ahead),
-        *(NewJob.model_validate(one) for one in many(3)),
-    ]
-
-    begins = first_runs(news, NOW - timedelta(seconds=1))
-
-    assert [(at - NOW).total_seconds() for at in begins] == [0, 420, 0, 100, 200]
-
-
 def test_entries_of_one_url_are_named(opened: Installation, tmp_path: Path) -> None:
     file = write(tmp_path, {"url": URL}, {"url": f"{URL}/b"}, {"url": URL, "interval_s": 60})
 
@@ -306,18 +250,3 @@ NO_INTERVAL = (
     "is null: its action has another rule; "
     "move it by `minutebook export json` and `minutebook action apply`"
 )
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "remedy"),
-    [
-        ("id", "0123456789ab", f'is not the id of its URL; write "{id_of(URL)}", or leave it out'),
-        ("interval_s", None, NO_INTERVAL),
-    ],
-)
-def test_what_an_entry_says_of_another_job_is_refused(key: str, value: object, remedy: str) -> None:
-    with pytest.raises(InvalidDocument) as refused:
-        new_job({"url": URL, key: value})
-
-    (problem,) = refused.value.problems
-    assert (problem.path, problem.remedy) == (key, remedy)
