@@ -39,11 +39,6 @@ class Document(BaseModel):
     example: ClassVar[str] = ""
 
     @classmethod
-    def written(cls, _value: object, /) -> str:
-        """Return the JSON of the object that a bare value stands for, or an example."""
-        return cls.example
-
-    @classmethod
     def completed(cls, raw: dict[str, Any], _reading: Reading, /) -> dict[str, Any]:
         """Return `raw` with defaults from elsewhere."""
         return raw
@@ -66,7 +61,7 @@ class Document(BaseModel):
         if isinstance(value, cls):
             return value
         reading = reading_of(info)
-        raw = as_object(value, cls.written(value))
+        raw = as_object(value, cls.example)
         faults = null_values(cls, raw)
         given = {key: value for key, value in raw.items() if value is not None} if faults else raw
         if not reading.tolerant:

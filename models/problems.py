@@ -1,13 +1,12 @@
 """Translation of pydantic's errors into problems with remedies."""
 
-import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
 from functools import cache
-from itertools import islice, product
+from itertools import islice
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -50,6 +49,7 @@ EXAMPLES = {
     "id": 'the user\'s id, such as "ann@example.com"',
     "email": 'an e-mail address such as "ann@example.com"',
     "task": '"task": "shop.tasks.sync"',
+    "run": '"run": ["./backup.sh"]',
     "url": '"url": "https://example.com/data.csv"',
     **{name: text for one in plug_ins() for name, text in one.examples.items()},
 }
@@ -97,21 +97,16 @@ def unknown_name(what: str, name: object, known: Iterable[str], hint: str = "") 
     return f"is not a known {what}{meant(name, names, far)}"
 
 
-def no_parameters(model: type[BaseModel], value: object) -> str:
-    """Return what to write for a step with the parameters `model` in place of the bare `value`."""
+def no_parameters(model: type[BaseModel]) -> str:
+    """Return what to write for a step with the parameters `model` in place of a bare value."""
     fields = model.model_fields
     if not fields:
         return "write true or false"
     needed = [name for name, field in fields.items() if field.is_required()]
-    flags = "false" if needed else "true, false"
-    beginning = f"write {flags} or an object with parameters: "
-    for name, given in product(fields, (value, [value]) if isinstance(value, str | list) else ()):
-        with suppress(ValidationError):
-            model.model_validate({name: given})
-            return beginning + json.dumps({name: given})
     name = (needed or [*fields])[0]
     example = EXAMPLES.get(name, f'"{name}": …')
-    return f"{beginning}{{{example}}}"
+    flags = "false" if needed else "true, false"
+    return f"write {flags} or an object with parameters: {{{example}}}"
 
 
 def line_error(loc: tuple[int | str, ...], value: object, remedy: str) -> InitErrorDetails:

@@ -1,8 +1,6 @@
 """The hooks of an action: notices at the end of its operations, and of what was missed."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -18,7 +16,6 @@ from models.values import (
     Address,
     Name,
     one_of,
-    parse_address,
     parse_list,
     parse_url,
     parse_whole,
@@ -30,7 +27,7 @@ BY_REFERENCE = 'write "env:NAME" or "file:/absolute/path", and store the URL the
 
 def _few(model: type[Document], value: object) -> object:
     if isinstance(value, str):
-        raise ValueError(f"write a list of objects: [{model.written(value)}]")
+        raise ValueError(f"write a list of objects: [{model.example}]")
     hooks = parse_list(value)
     if len(hooks) > MOST_HOOKS:
         raise ValueError(f"has {len(hooks)} hooks; write at most {MOST_HOOKS}")
@@ -61,14 +58,6 @@ class HookModel(Document):
     webhook: Annotated[str, BeforeValidator(_webhook)] | None = None
     notify: Name | None = None
     when: Annotated[Literal["each", "first"], BeforeValidator(one_of(EACH, FIRST))] = "each"
-
-    @classmethod
-    def written(cls, value: object, /) -> str:
-        """Return the hook of a bare address or URL, or an example."""
-        for key, parse in (("mail", parse_address), ("webhook", _webhook)):
-            with suppress(ValueError):
-                return json.dumps({key: parse(value)}, ensure_ascii=False)
-        return cls.example
 
     @property
     def target(self) -> Target:
@@ -115,14 +104,6 @@ class PingModel(Document):
     url: Annotated[str, BeforeValidator(_webhook)]
     method: Annotated[Literal["GET", "POST"], BeforeValidator(one_of("GET", "POST"))] = "GET"
     at: Annotated[tuple[PingMoment, ...], BeforeValidator(_moments)] = (Moment.SUCCESS,)
-
-    @classmethod
-    def written(cls, value: object, /) -> str:
-        """Return the ping of a bare URL, or an example."""
-        try:
-            return json.dumps({"url": _webhook(value)}, ensure_ascii=False)
-        except ValueError:
-            return cls.example
 
     @property
     def target(self) -> Target:

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, PlainSerializer, ValidationInfo, field_val
 
 from models.document import Document
 from models.values import Queue, UtcInstant, format_instant, one_of, parse_list, parse_whole
-from models.values.durations import format_span, guessed, parse_span
+from models.values.durations import format_span, parse_span
 
 CatchUp = Literal["latest", "all"]
 Overlap = Literal["skip", "queue", "allow", "replace"]
@@ -38,7 +38,7 @@ WithinAWeek = Annotated[
 
 def _backoff(value: object) -> object:
     if isinstance(value, int | float) and not isinstance(value, bool):
-        raise ValueError(f'write a list of durations: ["{guessed(value) or "PT1M"}"]')
+        raise ValueError('write a list of durations: ["PT1M"]')
     spans = parse_list(value)
     if not spans:
         raise ValueError('is empty; write at least one pause: ["PT1M"]')

@@ -1,6 +1,5 @@
 """The recipients of an action's mails, and the subjects of an event action."""
 
-import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Protocol
@@ -13,7 +12,6 @@ from models.problems import line_error
 from models.values import Flag, Names, flag_of
 
 EVERYBODY = "all"
-LONGEST_SHOWN = 100
 
 
 class RecipientUser(Protocol):
@@ -42,16 +40,6 @@ class RecipientFilterModel(Document):
     """
 
     example = '{"groups": ["all"]}'
-
-    @classmethod
-    def written(cls, value: object, /) -> str:
-        """Return the object that bare names stand for: addresses are users, others groups."""
-        names = [value] if isinstance(value, str) else value
-        if not (isinstance(names, list) and names and all(isinstance(one, str) for one in names)):
-            return cls.example
-        key = "users" if all("@" in one for one in names) else "groups"
-        shown = json.dumps({key: names}, ensure_ascii=False)
-        return shown if len(shown) < LONGEST_SHOWN else cls.example
 
     users: Names = ()
     groups: Names = ()

@@ -132,7 +132,7 @@ def _read_step(name: str, value: object, reading: Reading) -> StepModel | None:
     if spec is not None and spec.extra in lacking(reading.steps) and not reading.tolerant:
         raise ValueError(LACKS_EXTRA.format(extra=spec.extra))
     if flag is None and not isinstance(value, Mapping):
-        raise ValueError(no_parameters(spec.parameters if spec else NoParameters, value))
+        raise ValueError(no_parameters(spec.parameters if spec else NoParameters))
     raw = as_object(value) if flag is None else dict(spec.if_true if spec else {})
     if spec is None:
         return StepModel(name=name, written=flag or raw, parameters=raw)

@@ -1,9 +1,7 @@
 """The rule of an action: by the clock, by the calendar, by the sun, or by an event."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Annotated, Any
 
 from pydantic import (
@@ -16,8 +14,6 @@ from pydantic import (
     model_validator,
 )
 
-from cron import parse_rule
-from cron.recurrence import read_recurrence
 from models.action.event_rules import AfterEventModel, EventRule, OnEventModel
 from models.action.intervals import END, FromEndModel, IntervalModel
 from models.action.recurrence import RecurrenceModel
@@ -26,17 +22,8 @@ from models.action.rules import CronModel, DueDateModel, SolarModel
 from models.document import as_object, as_written
 from models.parsing import reading_of
 from models.problems import listed, nearest, raise_all, read_each, segment
-from models.values import parse_instant
-from models.values.durations import parse_span
 
 MOST_RULES = 100
-# The kinds of rule that a bare value may stand for, each with its check.
-_BARE: Mapping[str, Callable[[Any], object]] = {
-    "cron_rule": parse_rule,
-    "rrule": read_recurrence,
-    "due_date": partial(parse_instant, zone="UTC"),
-    "every": partial(parse_span, seconds_allowed=True),
-}
 KINDS: Mapping[str, type[RuleModel]] = {
     "cron_rule": CronModel,
     "rrule": RecurrenceModel,
@@ -47,6 +34,7 @@ KINDS: Mapping[str, type[RuleModel]] = {
     "after": AfterEventModel,
 }
 ALONE = ("every", "on", "after")
+EXAMPLE = '{"cron_rule": "0 7 * * 1"}'
 
 
 class WhenModel(BaseModel):
@@ -110,26 +98,8 @@ def _read_list(values: list[object] | tuple[object, ...], info: ValidationInfo) 
     return rules
 
 
-def _as_rule(value: object, *, in_list: bool = False) -> dict[str, Any]:
-    """Return the object `value`; raises ValueError with the object that a bare value stands for.
-
-    A list holds no intervals.
-    """
-    if isinstance(value, Mapping):
-        return as_object(value)
-    for kind, check in _BARE.items():
-        if in_list and kind == "every":
-            continue
-        try:
-            check(value)
-        except ValueError:
-            continue
-        raise ValueError(f"write an object: {json.dumps({kind: value})}")
-    raise ValueError('write an object such as {"cron_rule": "0 7 * * 1"}')
-
-
 def _read_clock_rule(value: object, info: ValidationInfo) -> RuleModel:
-    if any(key in _as_rule(value, in_list=True) for key in ALONE):
+    if any(key in as_object(value, EXAMPLE) for key in ALONE):
         raise ValueError(
             "a list holds cron rules, rrules, due dates and events of the sun only; "
             "make another action for this"
@@ -139,7 +109,7 @@ def _read_clock_rule(value: object, info: ValidationInfo) -> RuleModel:
 
 def _read_rule(value: object, info: ValidationInfo) -> RuleModel:
     """Return the rule of the kind that its keys show; raises ValueError or ValidationError."""
-    raw = _as_rule(value)
+    raw = as_object(value, EXAMPLE)
     kinds = [key for key in KINDS if key in raw]
     if len(kinds) > 1:
         raise ValueError(f"has two kinds, {listed(kinds)}; keep one, or make another action")

@@ -20,11 +20,6 @@ SECOND = timedelta(seconds=1)
 LONGEST = timedelta(days=36_600)
 EXAMPLES = 'write an ISO 8601 duration such as "PT5M", "PT4H" or "P1D"'
 SHORT = {"day": "d", "hour": "h", "minute": "min", "second": "s"}
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_SPOKEN = re.compile(
-    r"(?:every\s+)?([0-9]{1,6})\s*(s|m|h|d|w|secs?|mins?|hrs?|(?:second|minute|hour|day|week)s?)",
-    re.ASCII | re.IGNORECASE,
-)
 _MISTAKES = {
     "-": f"a duration cannot be negative; {EXAMPLES}",
     "[0-9][.,][0-9]": 'write whole numbers: "PT90M" rather than "PT1.5H"',
@@ -88,27 +83,6 @@ def _counts(span: timedelta) -> Iterator[tuple[str, int]]:
     yield from (("minute", seconds // 60), ("second", seconds % 60))
 
 
-def guessed(value: object) -> str | None:
-    """Return the duration that a value of another notation most likely means, None if unclear.
-
-    A number is seconds, as are the digits of a text; also `5 minutes`, `1h` and `T5M`.
-    """
-    try:
-        span = timedelta(seconds=int(value)) if _is_number(value) else _guessed_text(value)
-    except (OverflowError, TypeError, ValueError):
-        return None
-    return format_span(span) if span is not None and SECOND <= span <= LONGEST else None
-
-
-def _guessed_text(value: object) -> timedelta | None:
-    text = value.strip() if isinstance(value, str) and len(value) <= 40 else ""
-    if text.isascii() and text.isdigit():
-        return timedelta(seconds=int(text))
-    if spoken := _SPOKEN.fullmatch(text):
-        return timedelta(**{_UNITS[spoken[2][0].lower()]: int(spoken[1])})
-    return _exact(f"P{text}") if _PATTERN.fullmatch(f"P{text}") and text else None
-
-
 def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -122,7 +96,10 @@ def _seconds(value: object) -> timedelta:
 
 
 def _exact(value: object) -> timedelta:
-    parts = _parts(value)
+    match = _PATTERN.fullmatch(value) if isinstance(value, str) else None
+    if match is None or not any(match.groups()):
+        raise ValueError(_why_not(value if isinstance(value, str) else ""))
+    parts = {name: int(count or 0) for name, count in match.groupdict().items()}
     years, months = parts.pop("years"), parts.pop("months")
     try:
         span = timedelta(**parts)
@@ -134,29 +111,6 @@ def _exact(value: object) -> timedelta:
     return span
 
 
-def _parts(value: object) -> dict[str, int]:
-    if not isinstance(value, str):
-        raise ValueError(_no_duration(value))
-    match = _PATTERN.fullmatch(value)
-    if match is None or not any(match.groups()):
-        raise ValueError(_why_not(value))
-    return {name: int(count or 0) for name, count in match.groupdict().items()}
-
-
-def _no_duration(value: object) -> str:
-    meant = guessed(value)
-    remedy = EXAMPLES if meant is None else f'write "{meant}"'
-    return f"is not a duration; {remedy}"
-
-
 def _why_not(text: str) -> str:
-    if len(text) > 40:
-        return f"is too long a text; {EXAMPLES}"
-    if _PATTERN.fullmatch(text.strip().upper()) and any(c.isdigit() for c in text):
-        return f'write it in capitals and without spaces: "{text.strip().upper()}"'
-    if guessed(text) is not None:
-        return _no_duration(text)
-    for pattern, remedy in _MISTAKES.items():
-        if re.search(pattern, text):
-            return remedy
-    return f"is not a duration; {EXAMPLES}"
+    found = (remedy for pattern, remedy in _MISTAKES.items() if re.search(pattern, text))
+    return next(found, f"is not a duration; {EXAMPLES}")

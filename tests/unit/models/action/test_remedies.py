@@ -39,34 +39,13 @@ def advised(text: str) -> Any:
     return json.loads(text[min(at for at in (text.find("["), text.rfind('{"')) if at >= 0) :])
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        pytest.param("0 7 * * 1", {"cron_rule": "0 7 * * 1"}, id="a_cron_rule"),
-        pytest.param("@daily", {"cron_rule": "@daily"}, id="a_nickname"),
-        pytest.param("2027-01-01T08:00", {"due_date": "2027-01-01T08:00"}, id="a_date"),
-        pytest.param("PT5M", {"every": "PT5M"}, id="a_span"),
-        pytest.param(300, {"every": 300}, id="seconds"),
-    ],
-)
-def test_a_bare_rule_is_answered_with_its_object(value: object, expected: object) -> None:
+@pytest.mark.parametrize("value", ["0 7 * * 1", "weekly", True, "PT5M"])
+def test_a_bare_rule_is_answered_with_an_example(value: object) -> None:
     written = advised(remedy(action(when=value), "when"))
+    listed = advised(remedy(action(when=[value]), "when[0]"))
 
-    assert written == expected
     parse(action(when=written))
-
-
-def test_a_bare_rule_in_a_list_is_answered_with_its_object() -> None:
-    written = advised(remedy(action(when=["0 7 * * 1"]), "when[0]"))
-
-    parse(action(when=[written]))
-
-
-@pytest.mark.parametrize("value", ["weekly", True, "PT5M"])
-def test_any_other_bare_rule_is_answered_with_an_example(value: object) -> None:
-    found = remedy(action(when=[value]), "when[0]")
-
-    assert found == 'write an object such as {"cron_rule": "0 7 * * 1"}'
+    parse(action(when=[listed]))
 
 
 @pytest.mark.parametrize("every", [1, 59, "PT5S", "PT30S"])
@@ -93,28 +72,18 @@ def test_a_tolerance_beside_catch_up_all_is_refused() -> None:
     parse(action(when={"every": "PT1H"}, policy={"catch_up": "all"}))
 
 
-@pytest.mark.parametrize(
-    ("hook", "expected"),
-    [
-        pytest.param("ann@example.com", {"mail": "ann@example.com"}, id="an_address"),
-        pytest.param("https://example.com/x", {"webhook": "https://example.com/x"}, id="a_url"),
-        pytest.param("env:HOOK", {"webhook": "env:HOOK"}, id="a_reference"),
-        pytest.param("ann", {"mail": "ann@example.com"}, id="neither"),
-        pytest.param("https://u:p@example.com", {"mail": "ann@example.com"}, id="a_password"),
-    ],
-)
-def test_a_bare_hook_is_answered_with_its_object(hook: str, expected: object) -> None:
-    alone = advised(remedy(action(hooks={"on_failure": hook}), "hooks.on_failure"))
-    listed = advised(remedy(action(hooks={"on_failure": [hook]}), "hooks.on_failure[0]"))
+def test_a_bare_hook_is_answered_with_an_example() -> None:
+    alone = advised(remedy(action(hooks={"on_failure": "env:HOOK"}), "hooks.on_failure"))
+    listed = advised(remedy(action(hooks={"on_failure": ["env:HOOK"]}), "hooks.on_failure[0]"))
 
-    assert alone == [listed] == [expected]
+    assert alone == [listed]
     parse(action(hooks={"on_failure": alone}))
 
 
 def test_a_bare_value_for_a_step_is_answered_with_the_parameters_it_needs() -> None:
     found = remedy(action(operations={"celery_task": "x"}), "operations.celery_task", celery=None)
 
-    assert found == 'write false or an object with parameters: {"task": "x"}'
+    assert found == 'write false or an object with parameters: {"task": "shop.tasks.sync"}'
     parse(action(operations={"celery_task": advised(found)}), celery=None)
 
 
