@@ -74,7 +74,7 @@ class ScheduledActionModel(Document):
 
 
 # Keys that only the document of a small app has.
-APP_KEYS = {"zone", "calendars", "users", "groups", "settings", *named("app_keys")}
+APP_KEYS = {"zone", "calendars", "settings", *named("app_keys")}
 FOR_AN_APP = "is the document of a small app; save it with `minutebook app add`"
 
 

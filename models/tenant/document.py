@@ -1,4 +1,4 @@
-"""The document of a small app: zone, calendars, people, settings, and what plug-ins add."""
+"""The document of a small app: zone, calendars, settings, and what plug-ins add."""
 
 import json
 import re
@@ -10,19 +10,15 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import InitErrorDetails
 
 from models.action.exceptions import read_entries
-from models.action.recipients import EVERYBODY
 from models.document import Document, as_object, read_document
 from models.errors import InvalidDocument
 from models.parsing import Reading
 from models.problems import line_error
-from models.tenant.people import Groups, People, Users, people_problems
-from models.values import Flag, FreeJson, Name, Zone, parse_list, parse_name
-from models.values.zones import parse_zone
+from models.values import FreeJson, Name, Zone, parse_list, parse_name
 from runtime.plug_ins import added
 
 DEFAULT_APP = "default"
 LONGEST = 100_000
-PEOPLE = {"users", "groups", "users_complete"}
 APP_NAME = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
 
 
@@ -39,14 +35,12 @@ def _app_name(value: object) -> str:
     )
 
 
-def _wrong_key(part: str, key: object) -> str | None:
-    """Return the problem of a name that such a document gives, such as of a group, or None."""
+def _wrong_key(key: object) -> str | None:
+    """Return the problem of a name that such a document gives, such as of a calendar, or None."""
     try:
         name = parse_name(key)
     except ValueError as error:
         return f"the name {error}"
-    if part == "groups":
-        return '"all" always contains every user; leave it out' if name == EVERYBODY else None
     if name.startswith(".") or any(char in name for char in "/\\"):
         return "a name cannot begin with a dot or hold a slash; choose another"
     return None
@@ -75,10 +69,7 @@ JsonDocument = Annotated[dict[str, FreeJson], BeforeValidator(as_object), AfterV
 
 
 class SmallAppModel(Document):
-    """A small app: a tenant with its own zone, calendars, people and settings.
-
-    The stored document has no people: they have their own tables, which other commands change too.
-    """
+    """A small app: a tenant with its own zone, calendars and settings."""
 
     name: Annotated[str, BeforeValidator(_app_name)]
     title: Name | None = None
@@ -89,19 +80,11 @@ class SmallAppModel(Document):
     )
     owner: Name | None = None
     settings: JsonDocument = Field(default_factory=dict)
-    users: Users = ()
-    groups: Groups | None = None
-    users_complete: Flag = False
-
-    @property
-    def people(self) -> People:
-        """The users and groups of the document."""
-        return People(self.users, self.groups, self.users_complete)
 
     @classmethod
     def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
-        """Return the problems of its names and its people."""
-        return people_problems(raw) + key_problems(raw, ("groups", "calendars"))
+        """Return the problems of its names."""
+        return key_problems(raw, ("calendars",))
 
 
 def key_problems(raw: Mapping[str, Any], parts: Iterable[str]) -> list[InitErrorDetails]:
@@ -111,7 +94,7 @@ def key_problems(raw: Mapping[str, Any], parts: Iterable[str]) -> list[InitError
         for part in parts
         if isinstance(raw.get(part), Mapping)
         for key in raw[part]
-        if (remedy := _wrong_key(part, key)) is not None
+        if (remedy := _wrong_key(key)) is not None
     ]
 
 
@@ -123,25 +106,13 @@ def small_app_model() -> type[SmallAppModel]:
 
 
 def parse_small_app(document: object) -> SmallAppModel:
-    """Return the small app of `document`; raises InvalidSmallApp with all problems.
-
-    Users' instants without an offset are read in the app's zone.
-    """
-    app, problems = read_document(
-        small_app_model(), document, Reading(default_zone=_zone(document))
-    )
+    """Return the small app of `document`; raises InvalidSmallApp with all problems."""
+    app, problems = read_document(small_app_model(), document, Reading())
     if app is None or problems:
         raise InvalidSmallApp(problems)
     return app
 
 
 def stored_small_app(app: SmallAppModel) -> dict[str, Any]:
-    """Return the JSON document to store: as written, with formats resolved and without people."""
-    return app.model_dump(mode="json", exclude_unset=True, exclude=PEOPLE)
-
-
-def _zone(document: object) -> str:
-    try:
-        return parse_zone(document.get("zone", "UTC")) if isinstance(document, dict) else "UTC"
-    except ValueError:
-        return "UTC"
+    """Return the JSON document to store: as written, with formats resolved."""
+    return app.model_dump(mode="json", exclude_unset=True)

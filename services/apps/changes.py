@@ -25,7 +25,7 @@ from services.warnings import app_warnings
 from tasks.built_in import built_in_steps
 
 MOST_NAMED = 12
-# A small app is longer than an action, because it includes mails and people.
+# A small app is longer than an action, because it includes mails.
 LONGEST_APP = 64 * 2**20
 
 Located = tuple[str, SmallAppModel]
@@ -186,10 +186,9 @@ def _applied(
     dry_run: bool = False,
 ) -> tuple[AppliedApp, ...]:
     """Store documents, unless `check` refuses that; a dry run is rolled back."""
-    limits = installation.settings.limits
     with installation.engine.connect() as connection, connection.begin() as transaction:
         check(connection)
-        done = app_apply.apply_all(connection, models, installation.actor, limits)
+        done = app_apply.apply_all(connection, models, installation.actor)
         for one in done:
             give_maintenance(connection, one.app, built_in_steps())
         if dry_run:

@@ -163,7 +163,7 @@ def delete(installation: Installation, id: str) -> DeletedUser:
     app_id = installation.small_app.id
     with installation.engine.begin() as connection:
         _found(connection, installation, id)
-        users.remove(connection, app_id, [id], [])
+        users.remove(connection, app_id, id)
         installation.audit(connection, app_id, "user.delete", {id: None})
     return DeletedUser(id=id)
 

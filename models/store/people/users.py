@@ -109,24 +109,11 @@ def add_groups(connection: sa.Connection, small_app_id: int, names: Sequence[str
         connection.execute(insert_ignoring(connection, groups), rows)
 
 
-def remove(
-    connection: sa.Connection, small_app_id: int, ids: Sequence[str], group_names: Sequence[str]
-) -> None:
-    """Remove users and groups with their memberships; operations about them stay."""
-    members, of_app = group_members.c, group_members.c.small_app_id == small_app_id
-    for some in parts_of(ids, BATCH):
-        connection.execute(sa.delete(group_members).where(of_app, members.user_id.in_(some)))
-        its_own = users.c.small_app_id == small_app_id
-        connection.execute(sa.delete(users).where(its_own, users.c.id.in_(some)))
-    for some in parts_of(group_names, BATCH):
-        connection.execute(sa.delete(group_members).where(of_app, members.group_name.in_(some)))
-        its_own = groups.c.small_app_id == small_app_id
-        connection.execute(sa.delete(groups).where(its_own, groups.c.name.in_(some)))
-
-
-def listed(connection: sa.Connection, small_app_id: int) -> list[User]:
-    """Return all users of the small app, by id."""
-    return _users(connection, small_app_id, users.c.small_app_id == small_app_id)
+def remove(connection: sa.Connection, small_app_id: int, id: str) -> None:
+    """Remove a user with the memberships; operations about the user stay."""
+    for table, its_id in ((group_members, group_members.c.user_id), (users, users.c.id)):
+        its = (table.c.small_app_id == small_app_id, its_id == id)
+        connection.execute(sa.delete(table).where(*its))
 
 
 def page(connection: sa.Connection, small_app_id: int, after: str | None, limit: int) -> list[User]:
@@ -177,12 +164,6 @@ def move(
     raised = connection.execute(moved).rowcount == 1
     found = connection.execute(sa.select(column).where(chosen)).one_or_none()
     return None if found is None else Moved(found[0], raised)
-
-
-def group_names(connection: sa.Connection, small_app_id: int) -> set[str]:
-    """Return the names of the small app's groups; `all` is not one of them."""
-    found = sa.select(groups.c.name).where(groups.c.small_app_id == small_app_id)
-    return set(connection.execute(found).scalars())
 
 
 def group_sizes(

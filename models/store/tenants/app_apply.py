@@ -1,4 +1,4 @@
-"""Application of small apps' documents, with their people, all or none."""
+"""Application of small apps' documents, all or none."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,21 +8,16 @@ import sqlalchemy as sa
 
 from minutebook.steps import SmallApp
 from models.action.plan import NOTHING_PLANNED, UnreadablePlan
-from models.errors import InvalidDocument, Problem, Refused
+from models.errors import InvalidDocument, Problem
 from models.store import audit, tenants
 from models.store.conditions import NOT_DELETED
-from models.store.people import users
-from models.store.tenants import ceilings, storing
-from models.store.tenants.ceilings import Ceiling
+from models.store.tenants import storing
 from models.store.tenants.closing import NAMING
 from models.store.tenants.storing import Applied
 from models.tables import actions
 from models.tenant.document import SmallAppModel, stored_small_app
-from models.tenant.people import People, plan_people, unknown_members
 from runtime.plug_ins import added
-from runtime.sections.limits import LimitSettings
 
-DEFAULT_LIMITS = LimitSettings()
 LONGEST_VALUE = 60
 
 
@@ -36,10 +31,7 @@ class AppliedApp:
 
 
 def apply_all(
-    connection: sa.Connection,
-    models: Sequence[tuple[str, SmallAppModel]],
-    actor: str,
-    limits: LimitSettings = DEFAULT_LIMITS,
+    connection: sa.Connection, models: Sequence[tuple[str, SmallAppModel]], actor: str
 ) -> list[AppliedApp]:
     """Apply documents, each given with its place, in the caller's transaction.
 
@@ -51,7 +43,7 @@ def apply_all(
     for number in sorted(range(len(models)), key=lambda number: models[number][1].name):
         where, model = models[number]
         try:
-            done[number] = _apply(connection, model, actor, limits)
+            done[number] = _apply(connection, model, actor)
         except InvalidDocument as error:
             problems += [Problem(f"{where}: {p.path}", p.value, p.remedy) for p in error.problems]
     if problems:
@@ -59,9 +51,7 @@ def apply_all(
     return [done[number] for number in range(len(models))]
 
 
-def _apply(
-    connection: sa.Connection, model: SmallAppModel, actor: str, limits: LimitSettings
-) -> AppliedApp:
+def _apply(connection: sa.Connection, model: SmallAppModel, actor: str) -> AppliedApp:
     before = tenants.stored_named(connection, model.name, locked=True)
     app, applied = storing.apply(connection, model)
     gone = (before or {}).get("calendars", {}).keys() - model.calendars.keys()
@@ -73,9 +63,6 @@ def _apply(
     changes = _changes(before, model)
     if before is None and applied is Applied.CHANGED:
         changes = ["restored after deletion"]
-    changes += _apply_people(connection, app, model.people, limits)
-    if changes and applied is Applied.UNCHANGED:
-        applied = Applied.CHANGED
     if applied is not Applied.UNCHANGED:
         audit.write(
             connection,
@@ -147,24 +134,3 @@ def _in_short(value: object) -> str | None:
     shown = str(value).lower() if isinstance(value, bool) else str(value)
     is_long = len(shown) > LONGEST_VALUE or "\n" in shown
     return None if value is None or is_long or isinstance(value, dict | list) else shown
-
-
-def _apply_people(
-    connection: sa.Connection, app: SmallApp, people: People, limits: LimitSettings
-) -> list[str]:
-    if people == People():
-        return []
-    stored = users.listed(connection, app.id)
-    problems = unknown_members(people, (user.id for user in stored))
-    if problems:
-        raise InvalidDocument(problems)
-    plan = plan_people(people, stored, users.group_names(connection, app.id))
-    done = users.import_users(connection, app.id, plan.write) if plan.write else None
-    users.add_groups(connection, app.id, plan.new_groups)
-    users.remove(connection, app.id, plan.removed_users, plan.removed_groups)
-    if done is not None and done.created:
-        try:
-            ceilings.check(connection, app.id, Ceiling.USERS, limits)
-        except Refused as error:
-            raise InvalidDocument([Problem("users", None, str(error))]) from None
-    return list(plan.changes)

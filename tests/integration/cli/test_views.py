@@ -194,9 +194,9 @@ def _fill(call: Call, write: Write, home: Path) -> dict[str, str]:
     whole = {
         "name": "default",
         "templates": {"hello": {"subject": "Hi", "text": "Hello {{ recipient.name }}"}},
-        "users": [{"id": "ann@example.com", "groups": ["staff"]}],
     }
     call("app", "apply", write(whole, "default.json"))
+    call("user", "add", "ann@example.com", "--group", "staff")
     call("app", "add", write({"name": "shop"}, "shop.json"))
     documents = [
         make_document(name=name, owner="shop", when=HOURLY)

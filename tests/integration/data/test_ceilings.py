@@ -13,15 +13,14 @@ from data.steps.refresh import RefreshParameters
 from data.steps.send_email import SendEmailParameters
 from data.store.tables import deliveries
 from minutebook.steps import Recipient, SmallApp, StepFailed
-from models.errors import InvalidDocument, Refused
+from models.errors import Refused
 from models.notices import NoticeKind, Target
 from models.sql import database_now
 from models.store import audit, notices, tenants
 from models.store.notices import Origin
-from models.store.tenants import app_apply, ceilings
+from models.store.tenants import ceilings
 from models.store.tenants.ceilings import Ceiling
 from models.tables import metadata
-from models.tenant.document import parse_small_app
 from models.trust import TRUSTED
 from runtime.database import reading
 from runtime.sections.limits import LimitSettings
@@ -45,29 +44,6 @@ MANY = [Recipient(f"u{number}", f"u{number}@example.com", None) for number in ra
 def trust(engine: sa.Engine, app: SmallApp) -> None:
     with engine.begin() as connection:
         tenants.set_trust(connection, app.id, TRUSTED)
-
-
-def applied(engine: sa.Engine, limits: LimitSettings, **document: object) -> str:
-    model = parse_small_app({"name": "shop", **document})
-    with engine.begin() as connection:
-        return app_apply.apply_all(connection, [("it", model)], "tests", limits)[0].change
-
-
-def people(count: int) -> list[dict[str, str]]:
-    return [{"id": f"user{number}@example.com"} for number in range(count)]
-
-
-def test_a_document_has_as_many_users_as_the_ceiling_says(
-    engine: sa.Engine, shop: SmallApp
-) -> None:
-    limits = LimitSettings(users=2)
-
-    assert applied(engine, limits, users=people(2)) == "changed"
-    with pytest.raises(InvalidDocument, match=r"restricted to 2 users \(SCHED_LIMITS_USERS"):
-        applied(engine, limits, users=people(3))
-    assert applied(engine, limits, users=people(2), title="Shop") == "changed"
-    trust(engine, shop)
-    assert applied(engine, limits, users=people(3)) == "changed"
 
 
 @pytest.mark.parametrize(("more", "is_refused"), [(2, False), (3, True)])

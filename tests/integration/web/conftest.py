@@ -15,7 +15,7 @@ from models.roles import Role
 from runtime.config import Settings
 from runtime.egress.guard import authorities
 from runtime.sections.web import WorkSettings
-from services import changes, tokens
+from services import changes, tokens, users
 from services.apps import changes as app_changes
 from services.installation import Installation
 from tests.browser import Chromium, started
@@ -27,8 +27,8 @@ SHOP = {
     "name": APP,
     "zone": "Europe/Paris",
     "templates": {"hello": {"subject": "Hello", "text": "Hello {{ recipient.name }}"}},
-    "users": [{"id": "ann@example.com", "name": "Ann", "groups": ["buyers"]}],
 }
+ANN = {"id": "ann@example.com", "name": "Ann", "groups": ["buyers"]}
 NIGHTLY = {
     "name": "nightly",
     "when": {"cron_rule": "0 3 * * *"},
@@ -133,5 +133,6 @@ def with_shop(web: Web) -> Web:
     """Store the small app and its action."""
     app_changes.create(web.opened, ("", SHOP))
     shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
+    users.import_rows(shop, [ANN], raises_events=False)
     changes.add(shop, [NIGHTLY])
     return web

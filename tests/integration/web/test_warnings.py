@@ -11,9 +11,9 @@ from runtime.config import Settings
 from services import changes, users
 from services.apps import trust
 from tests.integration.web.conftest import (
+    ANN,
     APP,
     NIGHTLY,
-    SHOP,
     Serve,
     Web,
     with_shop,
@@ -73,7 +73,7 @@ def test_a_check_reads_what_the_document_names(
         (checked,) = changes.check(shop, [document]).root
 
     assert checked.reach is not None
-    assert checked.reach.count == COUNT + len(SHOP["users"])
+    assert checked.reach.count == COUNT + len([ANN])
     assert len(checked.reach.first) == 10
     assert max(read) == 10
 
