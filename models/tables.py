@@ -148,8 +148,6 @@ revisions = sa.Table(
     sa.Column("plan", StoredPlan, nullable=False),
     _text("author"),
     _at("effective_from", optional=False),
-    # From when it holds, where the clock went back behind the instant at which it was made.
-    _at("holds_from"),
     # Up to when it decided, and why not further: the next revision, quarantined, deleted.
     _at("ended_at"),
     _text("end_reason", optional=True),

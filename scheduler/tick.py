@@ -25,7 +25,6 @@ from runtime.db_retry import in_transaction
 from runtime.logs.events import EventLog
 from scheduler import downtime
 from scheduler.batches import Batches
-from scheduler.decision import MOST_BETWEEN_TICKS
 from scheduler.downtime import LONGEST_GAP
 from scheduler.events.tick import EventTick
 from scheduler.record import Recorded
@@ -90,11 +89,12 @@ def _seen(
     # `now` is read here: a daemon that was frozen after an earlier reading would compare an old
     # value with another daemon's ticks and conclude that the clock was set back.
     first = found = tick_work.look(connection, at, *spans)
-    if first.ahead > CLOCK_WAS_WRONG or first.gap > CLOCK_WAS_WRONG:
+    if first.ahead > CLOCK_WAS_WRONG:
         # Another daemon that sees the same jump waits here, and then finds it set right.
         ticks.hold_last_now(connection)
         first = found = tick_work.look(connection, at, *spans)
-        if _set_right(connection, found):
+        if first.ahead > CLOCK_WAS_WRONG:
+            _set_right(connection, first)
             found = tick_work.look(connection, at, *spans)
     elif found.gap < timedelta(0):
         clock_steps.begin_events(connection, found.now)
@@ -104,38 +104,21 @@ def _seen(
     return replace(found, set_back_s=set_back_s, was_down=was_down)
 
 
-def _set_right(connection: sa.Connection, found: Found) -> bool:
-    """Correct what a wrong clock wrote; return False if nothing changed."""
-    now = found.now
-    if found.ahead > CLOCK_WAS_WRONG:
-        clock_steps.set_right(connection, now)
-        details = {"at": now.isoformat(), "seconds": found.ahead.total_seconds()}
-        key_values.set_value(connection, key_values.CLOCK_SET_BACK, json.dumps(details))
-        objects = {"clock": details}
-        audit.write(
-            connection, small_app_id=None, actor="daemon", verb="clock.set_right", objects=objects
-        )
-        logger.warning(
-            "clock_set_back",
-            "the clock was ahead by {by}: all is decided again from {since} on",
-            found.ahead,
-            now,
-        )
-        return True
-    # An outage rarely has the length of the last step back.
-    set_back = key_values.set_back_in(key_values.value(connection, key_values.CLOCK_SET_BACK))
-    if found.last_now is None or set_back is None:
-        return False
-    if not set_back[1] <= found.gap <= set_back[1] + MOST_BETWEEN_TICKS:
-        return False
-    moved = clock_steps.come_back(connection, found.last_now, now)
-    key_values.remove_value(connection, key_values.CLOCK_SET_BACK)
-    logger.warning(
-        "clock_was_behind",
-        "the clock was behind: {actions} actions begin again at their last change",
-        moved,
+def _set_right(connection: sa.Connection, found: Found) -> None:
+    """Correct what a wrong clock wrote, and note it."""
+    clock_steps.set_right(connection, found.now)
+    details = {"at": found.now.isoformat(), "seconds": found.ahead.total_seconds()}
+    key_values.set_value(connection, key_values.CLOCK_SET_BACK, json.dumps(details))
+    objects = {"clock": details}
+    audit.write(
+        connection, small_app_id=None, actor="daemon", verb="clock.set_right", objects=objects
     )
-    return True
+    logger.warning(
+        "clock_set_back",
+        "the clock was ahead by {by}: all is decided again from {since} on",
+        found.ahead,
+        found.now,
+    )
 
 
 @dataclass

@@ -158,7 +158,6 @@ sa.Table(
     sa.Column("plan", DOCUMENT, nullable=False),
     text("author"),
     at("effective_from", optional=False),
-    at("holds_from"),
     at("ended_at"),
     text("end_reason", optional=True),
 )

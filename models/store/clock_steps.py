@@ -125,8 +125,7 @@ def _statements(
     yield _clamped(action_cursor, now, "watermark", "effective_from", "ended_at").values(
         next_occurrence_at=_due_from(now)
     )
-    yield _hold_from(now)
-    yield _clamped(revisions, now, "ended_at")
+    yield _clamped(revisions, now, "effective_from", "ended_at")
     yield from _released()
     yield _clamped(operations, database_now(), "recorded_at").where(IS_UNSTARTED)
     yield _clamped(findings, database_now(), "began_at", "ended_at")
@@ -166,15 +165,10 @@ def _released() -> Iterator[sa.Executable]:
         yield sa.update(table).where(is_open, is_ahead).values(not_before=clock)
 
 
-def _hold_from(now: sa.ColumnElement[datetime]) -> sa.Update:
-    begun = sa.func.coalesce(revisions.c.holds_from, revisions.c.effective_from)
-    return sa.update(revisions).where(begun > now).values(holds_from=now)
-
-
 def begin_again(connection: sa.Connection, uid: UUID, now: datetime) -> None:
     """Let the revisions of a changed action begin at `now` at the latest, after a small step."""
-    held = _hold_from(sa.literal(now, UTCDateTime()))
-    connection.execute(held.where(revisions.c.action_uid == uid))
+    clamped = _clamped(revisions, sa.literal(now, UTCDateTime()), "effective_from")
+    connection.execute(clamped.where(revisions.c.action_uid == uid))
 
 
 def begin_events(connection: sa.Connection, now: datetime) -> None:
@@ -186,30 +180,6 @@ def begin_events(connection: sa.Connection, now: datetime) -> None:
     ahead = (action_cursor.c.watermark > now, action_cursor.c.effective_from > now)
     its = sa.update(action_cursor).where(action_cursor.c.action_uid.in_(of_events), *ahead)
     connection.execute(its.values(effective_from=now))
-
-
-def come_back(connection: sa.Connection, behind: datetime, now: datetime) -> int:
-    """Undo `set_right` for changes made in (behind, now], after the clock was behind.
-
-    Occurrences before such a change are not the changed action's. Returns how many actions.
-    """
-    made = revisions.c.effective_from
-    again = (revisions.c.holds_from.is_not(None), made > behind, made <= now)
-    its = sa.select(sa.func.max(made)).where(
-        revisions.c.action_uid == action_cursor.c.action_uid, *again
-    )
-    newest = its.scalar_subquery()
-    changed = action_cursor.c.action_uid.in_(sa.select(revisions.c.action_uid).where(*again))
-    right = {"watermark": newest, "effective_from": newest, "next_occurrence_at": _due_from(newest)}
-    # A later change, made once the clock was right, has decided up to then.
-    is_behind = action_cursor.c.watermark < newest
-    moved = connection.execute(sa.update(action_cursor).where(changed, is_behind).values(right))
-    first = sa.select(made).where(
-        revisions.c.action_uid == actions.c.uid, revisions.c.number == 1, *again
-    )
-    _count_from(connection, first.scalar_subquery(), first.exists())
-    connection.execute(sa.update(revisions).where(*again).values(holds_from=None))
-    return moved.rowcount
 
 
 def _count_from(

@@ -99,8 +99,3 @@ def move_value(connection: sa.Connection, key: str, seen: str | None, value: str
 def set_value(connection: sa.Connection, key: str, value: str) -> None:
     """Store a value of the installation."""
     upsert(connection, installation, [{"key": key, "value": value}])
-
-
-def remove_value(connection: sa.Connection, key: str) -> None:
-    """Remove a value of the installation; nothing happens if there is none."""
-    connection.execute(sa.delete(installation).where(installation.c.key == key))

@@ -85,7 +85,7 @@ class Question:
         """Answer for an instant at which the action was paused."""
         revision = self.known.revision
         its: Mapping[Any, Any] = {} if revision is None else revision
-        begun = instant_or_dash(its.get("holds_from") or its.get("effective_from"))
+        begun = instant_or_dash(its.get("effective_from"))
         text = f"paused under revision {its.get('number')} of {begun} by {its.get('author')}"
         return self.answer(PAUSED, text)
 

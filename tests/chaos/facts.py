@@ -28,10 +28,7 @@ COLUMNS = {
     "ticks": "now",
 }
 
-# After a clock that went back a revision holds from another instant than it was made at.
 SOURCES = {
-    "revisions": "(SELECT action_uid, number, document,"
-    " coalesce(holds_from, effective_from) AS effective_from FROM revisions) AS revisions",
     # The row of an operation is its last attempt.
     "attempts": "(SELECT operation_id, attempt, started_at, finished_at, state, error FROM attempts"
     " UNION ALL SELECT id, attempt, started_at, finished_at, state, coalesce(error, reason)"

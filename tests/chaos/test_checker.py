@@ -113,7 +113,7 @@ def test_an_interrupted_run_may_overlap_the_next() -> None:
 
 
 # Columns that the facts are made of.
-MORE = {"revisions": ", holds_from", "operations": ", worker, started_at"}
+MORE = {"operations": ", worker, started_at"}
 
 
 def test_a_database_is_read_as_stored(tmp_path: Path) -> None:

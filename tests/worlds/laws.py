@@ -31,7 +31,7 @@ PAST = (
     ("operations", "recorded_at"),
     ("operations", "first_started_at"),
     ("operations", "finished_at"),
-    ("revisions", "coalesce(holds_from, effective_from)"),
+    ("revisions", "effective_from"),
     ("ticks", "now"),
     ("findings", "began_at"),
 )

@@ -58,7 +58,7 @@ WAITS_FOR_NOTHING = (
 AHEAD = (
     ("action_cursor", "watermark", "1 = 1"),
     ("action_cursor", "effective_from", "1 = 1"),
-    ("revisions", "coalesce(holds_from, effective_from)", "1 = 1"),
+    ("revisions", "effective_from", "1 = 1"),
     ("operations", "recorded_at", "state IN ('pending', 'queued')"),
     ("operations", "occurrence_at", "state = 'missed'"),
     ("operations", "not_before", WAITS_FOR_NOTHING),

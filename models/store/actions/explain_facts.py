@@ -87,10 +87,9 @@ def last_error(connection: sa.Connection, operation_id: UUID) -> str | None:
 
 
 def _in_force(connection: sa.Connection, uid: UUID, instant: datetime) -> sa.RowMapping | None:
-    begun = sa.func.coalesce(revisions.c.holds_from, revisions.c.effective_from)
     newest = (
         sa.select(revisions)
-        .where(revisions.c.action_uid == uid, begun < instant)
+        .where(revisions.c.action_uid == uid, revisions.c.effective_from < instant)
         .order_by(revisions.c.number.desc())
         .limit(1)
     )

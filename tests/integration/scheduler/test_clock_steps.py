@@ -161,53 +161,6 @@ def test_a_change_made_while_the_clock_was_ahead_holds_from_the_right_one_on(
     assert said == ["queued", "not_an_occurrence", "missed", "queued", "missed"]
 
 
-def test_a_clock_that_was_behind_for_a_tick_runs_nothing_from_before_a_change(
-    engine: sa.Engine, clock: VirtualClock
-) -> None:
-    run_tick(engine, clock, SEVEN - MINUTE)
-    clock.set(SEVEN)
-    action = make_action(engine, when=EVERY_MINUTE, policy={"look_back": "P1D", "catch_up": "all"})
-    run_tick(engine, clock, SEVEN + MINUTE)
-
-    run_tick(engine, clock, SEVEN - 365 * DAY)
-    run_tick(engine, clock, SEVEN + 2 * MINUTE)
-
-    assert due_of(engine, action) == [SEVEN + MINUTE, SEVEN + 2 * MINUTE]
-    assert len(rows_of(engine, action)) == 2
-
-
-def test_a_change_just_after_a_clock_that_was_behind_is_decided_once(
-    engine: sa.Engine, clock: VirtualClock
-) -> None:
-    run_tick(engine, clock, SEVEN - MINUTE)
-    clock.set(SEVEN)
-    often = author(tick=timedelta(seconds=5))
-    document = make_document(when={"every": "PT5S"}, policy={"look_back": "PT1M"})
-    change.create_all(engine, [document], often)
-    run_tick(engine, clock, SEVEN - HOUR)
-
-    # It is right again, and a person is faster than the next tick.
-    clock.set(SEVEN + 2 * MINUTE)
-    change.apply_all(engine, [{**document, "description": "changed"}], often)
-    run_tick(engine, clock, SEVEN + 2 * MINUTE)
-
-    assert len(spans_of(engine)) == 1
-
-
-@pytest.mark.parametrize("stored", ["[]", '{"seconds": "x"}', "{", f'{{"seconds": {10**400}}}'])
-def test_an_unreadable_note_of_a_wrong_clock_stops_no_tick(
-    engine: sa.Engine, clock: VirtualClock, stored: str
-) -> None:
-    action = make_action(engine, when=EVERY_MINUTE)
-    run_tick(engine, clock, SEVEN)
-    with engine.begin() as connection:
-        key_values.set_value(connection, key_values.CLOCK_SET_BACK, stored)
-
-    run_tick(engine, clock, SEVEN + HOUR)
-
-    assert due_of(engine, action)[-1] == SEVEN + HOUR
-
-
 def test_after_a_deletion_while_the_clock_was_ahead_it_is_deleted_from_the_right_one_on(
     engine: sa.Engine, clock: VirtualClock, settings: Settings
 ) -> None:
