@@ -95,10 +95,6 @@ class Keeper:
         """Return what to raise in the work."""
         return Interrupted()
 
-    def gives_up(self) -> bool:
-        """Return whether the lease is left to run out."""
-        return False
-
     def due(self) -> Due | None:
         """Return how the work must end now, None if it may go on."""
         if self.asked is not None:
@@ -151,7 +147,7 @@ class Keeper:
 
     def _keep(self) -> None:
         """Renew the lease until the work is over, and make it end when it must."""
-        while not self._ended.wait(self._pause_s()) and not self.gives_up():
+        while not self._ended.wait(self._pause_s()):
             if monotonic() >= self._beat_due_at():
                 self._beat()
             due = None if self.is_over else self.due()

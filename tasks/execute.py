@@ -77,7 +77,7 @@ def run_attempt(
         )
         _send_ended(engine, claimed.ended)
         return claimed.why
-    lease = Lease(engine, claimed, settings.worker, settings.alert)
+    lease = Lease(engine, claimed, settings, script)
     return _run_claimed(Runner(engine, settings, registry, lease, script))
 
 
@@ -95,7 +95,8 @@ def _run_claimed(runner: Runner) -> str:
         with runner.lease.held():
             send_started(engine, claimed.owed)
             ending = _run_steps(runner)
-            runner.lease.steps_are_over()
+            # From now on only renew the lease, while the end is recorded.
+            runner.lease.is_over = True
             ended = _end(runner, ending)
     except LeaseLost as error:
         _report_lost(engine, runner.lease.lost_by or error)

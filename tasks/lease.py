@@ -21,13 +21,11 @@ from models.store.operations.end import Outcome, end
 from models.store.operations.eta import write_estimate
 from models.store.operations.put_back import CUT_OFF, STOPPED_IN_TIME
 from models.store.operations.take import Claim
-from runtime.clock import monotonic
+from runtime.config import Settings
 from runtime.database import reason_of
-from runtime.db_retry import KEEP_S
 from runtime.logs.events import EventLog
-from runtime.sections import AlertSettings
-from runtime.sections.processes import WorkerSettings
-from tasks.news import News
+from tasks.progress import Progress
+from tasks.step_states import Script
 
 logger = EventLog("minutebook.lease")
 
@@ -57,8 +55,6 @@ stopping = SharedFlag()
 
 # How long an interrupted step has to return before its process is killed.
 LAST_WRITE_S = 1.0
-# How long an end may take to be recorded, retries included; then the sweep takes the operation.
-RECORDED_WITHIN_S = 2 * KEEP_S
 
 STOPPING = "stopping"
 GIVEN_BACK = Outcome(OperationState.PENDING, reason="given back: the worker stopped")
@@ -71,24 +67,20 @@ _STOPPED = {**_CUT_OFF, TIME_LIMIT: STOPPED_IN_TIME}
 class Lease(Keeper):
     """The lease of one attempt; run its steps within `with lease.held():`."""
 
-    def __init__(
-        self, engine: sa.Engine, claim: Claim, settings: WorkerSettings, alerts: AlertSettings
-    ) -> None:
-        super().__init__(settings.limits(claim.plan.time_limit))
+    def __init__(self, engine: sa.Engine, claim: Claim, settings: Settings, script: Script) -> None:
+        super().__init__(settings.worker.limits(claim.plan.time_limit))
         self.engine = engine
         self.claim = claim
-        self.settings = settings
-        self.alerts = alerts
+        self.settings = settings.worker
+        self.alerts = settings.alert
         # What the steps report; the heartbeat writes what they have not written themselves.
-        self.news = News()
+        self.progress = Progress(engine, claim.key, script)
         # Whether the running step saw that it should stop: its partial result then does not count.
         self.stop_was_seen = False
         # The running step, if it must not begin twice.
         self.unrepeatable: str | None = None
         # How a heartbeat found that another process has the operation.
         self.lost_by: LeaseLost | None = None
-        # When the steps were over, while the end is being recorded.
-        self._over_at: float | None = None
 
     @property
     def is_lost(self) -> bool:
@@ -116,13 +108,6 @@ class Lease(Keeper):
         if stopping.is_set():
             return Due(STOPPING, self.settings.stop_grace_s, LAST_WRITE_S)
         return super().due()
-
-    def steps_are_over(self) -> None:
-        """From now on only renew the lease: the end is being recorded.
-
-        After a bound the lease is left to run out.
-        """
-        self.is_over, self._over_at = True, monotonic()
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
@@ -158,37 +143,26 @@ class Lease(Keeper):
         error = f"the worker stopped while step {self.unrepeatable} was running"
         return Outcome(OperationState.FAILED, error=error, reason="cut off")
 
-    def gives_up(self) -> bool:
-        """Return whether the end takes too long to be recorded."""
-        if self._over_at is None or monotonic() < self._over_at + RECORDED_WITHIN_S:
-            return False
-        logger.error(
-            "end_not_recorded",
-            "operation {operation} attempt {attempt}: its end is not recorded after "
-            "{seconds:.0f} s; its lease runs out",
-            self.claim.id,
-            self.claim.attempt,
-            RECORDED_WITHIN_S,
-        )
-        return True
-
     def news_due_at(self) -> float | None:
         """Return when to write what the steps reported, None if nothing is new."""
-        return None if self.is_over else self.news.due_at()
+        return None if self.is_over else self.progress.due_at()
 
     def beat(self) -> float:
         """Renew the lease and write what is new; return the seconds until the next renewal."""
         key, expected = self.claim.key, self.claim.plan.policy.expected
         try:
-            with self.news.being_written(waits=False) as story, self.engine.begin() as connection:
+            with (
+                self.progress.being_written(waits=False) as story,
+                self.engine.begin() as connection,
+            ):
                 is_cancelled = heartbeat.beat(connection, key, story)
-                if self.news.takes_estimate():
+                if self.progress.takes_estimate():
                     write_estimate(connection, key, expected)
         except LeaseLost as error:
             self.asked = LOST
             self.lost_by = error
         except sa.exc.SQLAlchemyError as error:
-            self.news.estimate_again()
+            self.progress.estimate_again()
             # After a database error the sweep does not trust a lease's age either: go on.
             logger.warning(
                 "heartbeat_failed",

@@ -1,40 +1,52 @@
-"""Report a running operation's progress and log lines, which its row shows soon after."""
+"""What a running operation reports, progress and log lines, and when its row shows it."""
 
 import logging
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import Lock, RLock
 from typing import Any
 
 import sqlalchemy as sa
 
-from minutebook.lease import NEWS_SOON_S
+from minutebook.lease import NEWS_EVERY_S, NEWS_SOON_S
+from models.operation import AttemptKey
 from models.store.operations import heartbeat
-from models.store.operations.heartbeat import ProgressUpdate
-from models.store.operations.take import Claim
+from models.store.operations.heartbeat import MOST_LOG_LINES, NO_NEWS, ProgressUpdate
 from runtime.clock import monotonic, utc_now
 from runtime.db_retry import persist
-from tasks.news import News
 from tasks.step_states import Script
 
 # In characters: the lease is renewed in the same transaction, and all lines must fit into a row.
 LONGEST_LINE = 10_000
 # What somebody who looks waits for; the rest may be up to a second old.
 URGENT = frozenset({"phase", "message", "is_blocking"})
+# Operations that are over earlier need no estimate of their end.
+ESTIMATED_AFTER_S = 1.0
 
 
 class Progress:
-    """What the row of one running attempt shows: steps, phase, message, counts.
+    """What the row of one running attempt shows: steps, phase, message, counts, log lines.
 
-    A step's report is written at once if the last write lies far enough back, else by the thread of
-    the lease; so one that reports in a loop costs a few writes a second.
+    The thread of the lease writes what a step reports: urgent values soon, others and lines within
+    a second of the last write. So a step that reports in a loop costs a few writes a second.
     """
 
-    def __init__(self, engine: sa.Engine, script: Script, claim: Claim, news: News) -> None:
+    def __init__(self, engine: sa.Engine, key: AttemptKey, script: Script) -> None:
         self.engine = engine
-        self.key = claim.key
+        self.key = key
         self.script = script
-        self.news = news
         self._reported: dict[str, Any] = {}
         self._blocked_at = 0.0
+        # What is new: values of the row's columns, and whether there are lines.
+        self._values: dict[str, Any] = {}
+        self._is_urgent = self._has_lines = False
+        self._lines: deque[dict[str, Any]] = deque(maxlen=MOST_LOG_LINES)
+        self._taken_at = monotonic()
+        self._estimated_at: float | None = self._taken_at + ESTIMATED_AFTER_S
+        # Held while values are put or taken, and while they are written. The second one is taken
+        # again by a step that was interrupted while it wrote.
+        self._lock, self._writing = Lock(), RLock()
 
     def report(
         self,
@@ -45,7 +57,11 @@ class Progress:
         *,
         blocking: bool | None = None,
     ) -> None:
-        """Report what is not None; raises LeaseLost if the row is no longer ours."""
+        """Report what is not None.
+
+        Nothing is destroyed unannounced: what blocks is written before the step goes on, which
+        raises LeaseLost if the row is no longer ours.
+        """
         # A step may count in another number type, which no store knows.
         counts = {"processed": done, "total": total}
         values: dict[str, Any] = {k: int(one) for k, one in counts.items() if one is not None}
@@ -56,57 +72,107 @@ class Progress:
             values["progress"] = self.script.progress(min(1.0, max(0.0, share)))
         if blocking is not None:
             values["is_blocking"] = bool(blocking)
-        self._put(values)
+        changed = {k: one for k, one in values.items() if self._reported.get(k) != one}
+        self._reported |= changed
+        self._put(changed, is_urgent=not URGENT.isdisjoint(changed))
+        # A step that raises its flag again and again is written as often as any other news.
+        if changed.get("is_blocking") and monotonic() >= self._blocked_at + NEWS_SOON_S:
+            self._blocked_at = monotonic()
+            self.write()
 
     def announce(self, run_type: str, rewrites: Iterable[str]) -> None:
         """Report what kind of run it is: those that rewrote the same say when it ends."""
         self._put({"run_type": run_type, "rewrites": ", ".join(sorted(rewrites))})
         self.write()
-        self.news.estimate_again()
+        self.estimate_again()
 
     def begin_step(self, index: int) -> None:
         """Write that a step starts and how the previous one ended; raises LeaseLost."""
         self._reported, self._blocked_at = self.script.begin(index), 0.0
-        self.news.put(self._reported)
+        self._put(self._reported)
         self.write()
+
+    def append(self, line: dict[str, Any]) -> None:
+        """Keep a log line."""
+        self._lines.append(line)
+        self._has_lines = True
 
     def write(self) -> None:
         """Write what has changed, waiting for the database; raises LeaseLost."""
-        with self.news.being_written(waits=True) as story:
-            persist(
-                self.engine,
-                lambda opened: heartbeat.beat(opened, self.key, story),
-            )
+        with self.being_written(waits=True) as story:
+            persist(self.engine, lambda opened: heartbeat.beat(opened, self.key, story))
+
+    @contextmanager
+    def being_written(self, *, waits: bool) -> Iterator[ProgressUpdate]:
+        """Yield what is new; it is written when the block ends, and stays new if that fails.
+
+        What is older never overwrites what is newer: while the other thread writes, wait for it, or
+        leave it to the next time.
+        """
+        if not self._writing.acquire(blocking=waits):
+            yield NO_NEWS
+            return
+        try:
+            story = self._take()
+            try:
+                yield story
+            except BaseException:
+                self._put(story.values, is_older=True)
+                self._has_lines = self._has_lines or story.lines is not None
+                raise
+        finally:
+            self._writing.release()
 
     def last(self) -> ProgressUpdate:
         """Return the steps, the unwritten values and all log lines, to be written at the end."""
-        return self.news.last({"steps": self.script.stories})
+        with self._writing:
+            values = {**self._take().values, "steps": self.script.stories}
+            return ProgressUpdate(values, self.lines())
 
-    def _put(self, values: dict[str, Any]) -> None:
-        changed = {k: one for k, one in values.items() if self._reported.get(k) != one}
-        self._reported |= changed
-        self.news.put(changed, is_urgent=not URGENT.isdisjoint(changed))
-        due_at, now = self.news.due_at(), monotonic()
-        if self._begins_to_block(changed, now) or (due_at is not None and now >= due_at):
-            self.write()
+    def lines(self) -> list[dict[str, Any]] | None:
+        """Return the last log lines, None if there are none."""
+        # Copied at once: the other thread may append meanwhile.
+        return list(self._lines.copy()) or None
 
-    def _begins_to_block(self, changed: dict[str, Any], now: float) -> bool:
-        """Return whether to write before the step goes on: nothing is destroyed unannounced.
+    def due_at(self) -> float | None:
+        """Return when to write what is new, by the monotonic clock; None if nothing is."""
+        due = [] if self._estimated_at is None else [self._estimated_at]
+        if self._values or self._has_lines:
+            due.append(self._taken_at + (NEWS_SOON_S if self._is_urgent else NEWS_EVERY_S))
+        return min(due, default=None)
 
-        A step that raises its flag again and again is written as often as any other news.
-        """
-        if not changed.get("is_blocking") or now < self._blocked_at + NEWS_SOON_S:
+    def estimate_again(self) -> None:
+        """Let the end be estimated anew: more is known of the run, or it was not written."""
+        self._estimated_at = max(monotonic(), self._estimated_at or 0.0)
+
+    def takes_estimate(self) -> bool:
+        """Return whether the end is to be estimated now; true once."""
+        if self._estimated_at is None or monotonic() < self._estimated_at:
             return False
-        self._blocked_at = now
+        self._estimated_at = None
         return True
+
+    def _put(
+        self, values: Mapping[str, Any], *, is_urgent: bool = False, is_older: bool = False
+    ) -> None:
+        with self._lock:
+            self._values = {**values, **self._values} if is_older else {**self._values, **values}
+            self._is_urgent = self._is_urgent or is_urgent
+
+    def _take(self) -> ProgressUpdate:
+        with self._lock:
+            values, self._values, self._is_urgent = self._values, {}, False
+            has_lines, self._has_lines = self._has_lines, False
+            self._taken_at = monotonic()
+        return ProgressUpdate(values, self.lines() if has_lines else None)
 
 
 class LineHandler(logging.Handler):
     """Keeps the log records of one operation's steps."""
 
-    def __init__(self, news: News) -> None:
+    def __init__(self, progress: Progress) -> None:
         super().__init__(logging.INFO)
-        self.news = news
+        self.progress = progress
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep the record as a line: at, level, message.
@@ -121,4 +187,4 @@ class LineHandler(logging.Handler):
         if len(message) > LONGEST_LINE:
             message = f"{message[:LONGEST_LINE]}…"
         at = utc_now().isoformat(timespec="milliseconds")
-        self.news.append({"at": at, "level": record.levelname, "message": message})
+        self.progress.append({"at": at, "level": record.levelname, "message": message})

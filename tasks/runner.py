@@ -23,7 +23,7 @@ from runtime.config import Settings
 from runtime.db_retry import persist
 from runtime.logs.events import STEP_LOGGER
 from tasks.lease import Lease
-from tasks.progress import LineHandler, Progress
+from tasks.progress import LineHandler
 from tasks.registry import Registry
 from tasks.step_context import LazySettings, WorkContext
 from tasks.step_states import Script
@@ -48,7 +48,7 @@ class Runner:
         self.registry = registry
         self.lease = lease
         self.script = script
-        self.progress = Progress(engine, script, lease.claim, lease.news)
+        self.progress = lease.progress
         self.results: dict[str, Any] = {}
         # The figures of the step that failed.
         self.failed_with: dict[str, Any] = {}
@@ -78,7 +78,7 @@ class Runner:
         """Run the steps; return how the attempt ends. Raises what a step raises."""
         action = self.script.action
         self._given = context = self._context(action)
-        handler = LineHandler(self.lease.news)
+        handler = LineHandler(self.progress)
         logger = logging.getLogger(STEP_LOGGER)
         # The row keeps INFO lines, whatever the terminal's level is. Setting a level makes all
         # loggers forget theirs.

@@ -1,6 +1,4 @@
-"""The lease of an attempt: how one ends that was cut off, and one whose end is being recorded."""
-
-import threading
+"""The lease of an attempt: how one ends that was cut off."""
 
 import pytest
 import sqlalchemy as sa
@@ -8,10 +6,9 @@ import sqlalchemy as sa
 from models.operation import OperationState
 from models.store.operations.end import Outcome
 from models.store.operations.take import Claim
-from runtime.clock import wait_for
 from runtime.config import Settings
-from tasks import lease
 from tasks.lease import GIVEN_BACK, STOPPING, Lease
+from tasks.step_states import Script
 from tests.factories import claimed, make_action, make_operation
 from tests.integration.scheduler.test_tick import SEVEN
 
@@ -19,26 +16,7 @@ from tests.integration.scheduler.test_tick import SEVEN
 def make_lease(engine: sa.Engine, settings: Settings) -> Lease:
     claim = claimed(engine, make_operation(engine, make_action(engine), SEVEN))
     assert isinstance(claim, Claim)
-    return Lease(engine, claim, settings.worker, settings.alert)
-
-
-def beats() -> threading.Thread | None:
-    """Return the thread that keeps a lease, if there is one."""
-    its = (each for each in threading.enumerate() if each.name == "minutebook lease")
-    return next(its, None)
-
-
-def test_an_end_that_is_not_recorded_for_too_long_leaves_the_lease_to_run_out(
-    engine: sa.Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lease, "RECORDED_WITHIN_S", 0.3)
-    one = make_lease(engine, settings)
-
-    with one.held():
-        one.steps_are_over()
-        assert wait_for(lambda: beats() is not None, 10)
-
-        assert wait_for(lambda: beats() is None, 10)
+    return Lease(engine, claim, settings, Script({}))
 
 
 CUT_OFF = Outcome(

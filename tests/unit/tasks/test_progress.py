@@ -1,83 +1,91 @@
 import logging
+from uuid import uuid4
 
 import pytest
+import sqlalchemy as sa
 
 from minutebook.lease import NEWS_EVERY_S, NEWS_SOON_S
+from models.operation import AttemptKey
 from models.store.operations.heartbeat import NO_NEWS, ProgressUpdate
-from tasks.news import ESTIMATED_AFTER_S, News
-from tasks.progress import LineHandler
+from tasks.progress import ESTIMATED_AFTER_S, LineHandler, Progress
+from tasks.step_states import Script
 
 ONE, TWO = {"message": "one"}, {"message": "two"}
 
 
+def made() -> Progress:
+    """Return the progress of an attempt that nothing writes."""
+    return Progress(sa.create_engine("sqlite://"), AttemptKey(uuid4(), 1, ""), Script({}))
+
+
 @pytest.fixture
-def news() -> News:
+def news() -> Progress:
     """What an attempt reports that is not written yet: nothing."""
-    new = News()
+    new = made()
     new._estimated_at = None
     return new
 
 
-def taken(news: News, *, waits: bool = False) -> ProgressUpdate:
+def taken(news: Progress, *, waits: bool = False) -> ProgressUpdate:
     """Write what is new."""
     with news.being_written(waits=waits) as story:
         return story
 
 
-def test_lines_are_written_once_while_none_comes(news: News) -> None:
+def test_lines_are_written_once_while_none_comes(news: Progress) -> None:
     news.append(ONE)
 
     assert [taken(news), taken(news)] == [ProgressUpdate({}, [ONE]), NO_NEWS]
     assert news.lines() == [ONE]
 
 
-def test_values_are_written_once_the_last_of_each_column(news: News) -> None:
-    news.put({"phase": "a", "processed": 1})
-    news.put({"processed": 2})
+def test_values_are_written_once_the_last_of_each_column(news: Progress) -> None:
+    news._put({"phase": "a", "processed": 1})
+    news._put({"processed": 2})
 
     assert taken(news) == ProgressUpdate({"phase": "a", "processed": 2})
     assert taken(news) == NO_NEWS
 
 
-def test_what_comes_while_others_are_written_is_written_next(news: News) -> None:
+def test_what_comes_while_others_are_written_is_written_next(news: Progress) -> None:
     news.append(ONE)
-    news.put({"phase": "a"})
+    news._put({"phase": "a"})
     with news.being_written(waits=False) as first:
         news.append(TWO)
-        news.put({"phase": "b"})
+        news._put({"phase": "b"})
 
     assert first == ProgressUpdate({"phase": "a"}, [ONE])
     assert taken(news) == ProgressUpdate({"phase": "b"}, [ONE, TWO])
 
 
-def test_what_cannot_be_written_stays_new_and_does_not_hide_what_is_newer(news: News) -> None:
+def test_what_cannot_be_written_stays_new_and_does_not_hide_what_is_newer(news: Progress) -> None:
     def write() -> None:
         with news.being_written(waits=True):
-            news.put({"phase": "b"})
+            news._put({"phase": "b"})
             raise OSError("away")
 
     news.append(ONE)
-    news.put({"phase": "a", "message": "first"})
+    news._put({"phase": "a", "message": "first"})
     with pytest.raises(OSError, match="away"):
         write()
 
     assert taken(news) == ProgressUpdate({"phase": "b", "message": "first"}, [ONE])
 
 
-def test_nothing_new_is_never_due(news: News) -> None:
+def test_nothing_new_is_never_due(news: Progress) -> None:
     assert news.due_at() is None
 
 
 @pytest.mark.parametrize(("is_urgent", "after"), [(True, NEWS_SOON_S), (False, NEWS_EVERY_S)])
-def test_what_is_urgent_is_due_sooner(news: News, is_urgent: bool, after: float) -> None:
-    news.put({"processed": 1}, is_urgent=is_urgent)
-    news.put({"processed": 2})
+def test_what_is_urgent_is_due_sooner(news: Progress, is_urgent: bool, after: float) -> None:
+    news._put({"processed": 1}, is_urgent=is_urgent)
+    news._put({"processed": 2})
 
     assert news.due_at() == news._taken_at + after
 
 
 def test_an_end_is_estimated_once_and_again_when_more_is_known() -> None:
-    news = News()
+    news = made()
     assert news.due_at() == news._taken_at + ESTIMATED_AFTER_S
     news._estimated_at = 0.0
 
@@ -89,7 +97,7 @@ def test_an_end_is_estimated_once_and_again_when_more_is_known() -> None:
     assert news.takes_estimate()
 
 
-def kept(news: News, *records: tuple[object, ...]) -> list[str]:
+def kept(news: Progress, *records: tuple[object, ...]) -> list[str]:
     """Return the messages that are kept of records: each a format and its values."""
     handler = LineHandler(news)
     for format, *values in records:
@@ -98,11 +106,11 @@ def kept(news: News, *records: tuple[object, ...]) -> list[str]:
 
 
 def test_a_record_that_cannot_be_written_does_not_fail_its_step(
-    news: News, capsys: pytest.CaptureFixture[str]
+    news: Progress, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert kept(news, ("%d rows", "no number"), ("done",)) == ["done"]
     assert "Logging error" in capsys.readouterr().err
 
 
-def test_a_very_long_line_is_cut_off(news: News) -> None:
+def test_a_very_long_line_is_cut_off(news: Progress) -> None:
     assert kept(news, ("x" * 1_000_000,)) == ["x" * 10_000 + "…"]
