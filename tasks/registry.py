@@ -1,20 +1,31 @@
 """The steps that a process knows: Minutebook's own, and those of users."""
 
-from collections.abc import Collection
+import importlib
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
 from threading import Lock
 from typing import Any
 
 from minutebook import readers, steps
-from minutebook.steps import StepFunction, StepSpec, registered_steps
+from minutebook.error_text import text_of
+from minutebook.steps import StepFunction, registered_steps
 from models.errors import UnknownStep
 from models.parsing import KnownSteps
 from runtime.extras import HOW_TO_INSTALL, extras, missing_here
 from runtime.logs.events import EventLog
 from tasks.built_in import built_in_steps
-from tasks.loading import WITHIN_S, Origin, load, origins_of
 
 logger = EventLog("minutebook.steps")
+
+GROUP = "minutebook.steps"
+LONGEST_ERROR = 1_000
+OWN_NAMES = {
+    "broker", "cli", "cron", "data", "interop", "migrations", "minutebook", "models", "processes",
+    "runtime", "scheduler", "scheduler_server", "services", "tasks", "web",
+}  # fmt: skip
 
 # Where modules register steps and readers by name; entries of a failed module are removed.
 SHELVES: tuple[dict[str, Any], ...] = (steps._registered, readers._registered)
@@ -27,36 +38,29 @@ class Registry:
     maps the steps of users to what named their modules.
     """
 
-    def __init__(
-        self, modules: tuple[str, ...] = (), *, packages: bool = False, within_s: float = WITHIN_S
-    ) -> None:
+    def __init__(self, modules: tuple[str, ...] = (), *, packages: bool = False) -> None:
         self.failed: dict[str, str] = {}
         self.sources: dict[str, str] = {}
-        for origin in origins_of(modules, packages=packages):
-            self._load(origin, within_s)
+        for module, source in modules_of(modules, packages=packages).items():
+            self._load(module, source)
 
-    def _load(self, origin: Origin, within_s: float) -> None:
+    def _load(self, module: str, source: str) -> None:
         before = registered_steps()
         kept = [dict(shelf) for shelf in SHELVES]
-        error = load(origin, within_s) or self._clash(before)
-        if error is None:
+        try:
+            with _confined():
+                _import(module)
             new = registered_steps().keys() - before.keys()
-            self.sources |= dict.fromkeys(new, origin.source)
-            return
-        for shelf, earlier in zip(SHELVES, kept, strict=True):
-            shelf.clear()
-            shelf.update(earlier)
-        self.failed[origin.module] = error
-        logger.error(
-            "steps_not_imported", "{source} cannot be imported: {error}", origin.source, error
-        )
-
-    def _clash(self, before: dict[str, StepSpec]) -> str | None:
-        """Return the error in the names of the steps that were just registered."""
-        for name in registered_steps():
-            if name in built_in_steps() and name not in before:
-                return f"step {name!r} is one of Minutebook's own; give it another name"
-        return None
+            for name in new & built_in_steps().keys():
+                raise ValueError(f"step {name!r} is one of Minutebook's own; give it another name")
+        except (Exception, SystemExit) as error:  # a module that exits is as broken
+            for shelf, earlier in zip(SHELVES, kept, strict=True):
+                shelf.clear()
+                shelf.update(earlier)
+            text = self.failed[module] = text_of(error)[:LONGEST_ERROR]
+            logger.error("steps_not_imported", "{source} cannot be imported: {error}", source, text)
+        else:
+            self.sources |= dict.fromkeys(new, source)
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -90,6 +94,45 @@ class Registry:
 def failure_of(module: str, error: str) -> str:
     """Return in a sentence that a module failed to import, and why."""
     return f"module {module} failed to import: {error}"
+
+
+def modules_of(named: Sequence[str], *, packages: bool) -> dict[str, str]:
+    """Return the modules to load, each with what names it.
+
+    Those of the setting come first, then those of installed packages, by the packages' names, so
+    that all processes agree.
+    """
+    found = {module: f"SCHED_STEP_MODULES {module}" for module in named}
+    points = entry_points(group=GROUP) if packages else ()
+    for point in sorted(points, key=lambda one: (_package_of(one), one.name)):
+        source = f"entry point {point.name!r} of {_package_of(point)}"
+        found.setdefault(point.value.partition(":")[0].strip(), source)
+    return found
+
+
+def _package_of(point: EntryPoint) -> str:
+    try:
+        return f"{point.dist.name} {point.dist.version}" if point.dist else "a package"
+    except Exception:  # a broken package affects only the actions that use it
+        return "a package"
+
+
+def _import(module: str) -> None:
+    top = module.partition(".")[0]
+    if top in OWN_NAMES:
+        raise ImportError(f"Minutebook has a package {top!r} of its own; give yours another name")
+    importlib.import_module(module)
+
+
+@contextmanager
+def _confined() -> Iterator[None]:
+    """Keep this process's standard output, and the order of its module path."""
+    path = list(sys.path)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        sys.path[:] = [*path, *(one for one in sys.path if one not in path)]
 
 
 _loading = Lock()

@@ -33,7 +33,6 @@ from tasks.registry import Registry
 # For all checks, which run in parallel; connecting to PostgreSQL may take five seconds.
 WITHIN_S = 12.0
 MAIL_WITHIN_S = 5.0
-STEPS_WITHIN_S = 10.0
 MANY_MESSAGES = 10_000
 LITTLE_SPACE = 1024 * 2**20
 
@@ -52,7 +51,7 @@ def examine(installation: Installation) -> Report:
 
 def _checks(settings: Settings) -> dict[str, Check]:
     # Before the other checks, because importing modules redirects stdout.
-    registry = Registry(settings.step_modules, packages=True, within_s=STEPS_WITHIN_S)
+    registry = Registry(settings.step_modules, packages=True)
     return {
         "settings": _check_settings,
         "home": lambda: _check_home(settings.home),

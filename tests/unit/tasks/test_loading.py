@@ -1,6 +1,5 @@
 """Modules of somebody else's: what each may do while it is imported, and what becomes of it."""
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -16,7 +15,6 @@ from tests.factories import STEPS, make_document
 from tests.unit.models.action.minimal import NOW
 
 Write = Callable[[str], str]
-TOO_LONG = "longer than 0.3 s"
 _numbers = count()
 GOOD = """
 import minutebook
@@ -46,7 +44,7 @@ def run(context):
 @pytest.fixture
 def module(own_steps: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
     """Write a module that can be imported; return its name."""
-    path, folder = list(sys.path), os.getcwd()
+    path = list(sys.path)
     monkeypatch.syspath_prepend(tmp_path)
 
     def write(text: str) -> str:
@@ -56,7 +54,6 @@ def module(own_steps: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     yield write
     sys.path[:] = path
-    os.chdir(folder)
 
 
 def good(name: str) -> str:
@@ -67,9 +64,6 @@ def good(name: str) -> str:
     ("text", "error"),
     [
         pytest.param("import sys\nsys.exit(3)", "SystemExit: 3", id="exits"),
-        pytest.param("raise BaseException('away')", "BaseException: away", id="base_exception"),
-        pytest.param("raise KeyboardInterrupt", "KeyboardInterrupt", id="interrupt"),
-        pytest.param("import threading\nthreading.Event().wait()", TOO_LONG, id="hangs"),
         pytest.param("x = ", "SyntaxError", id="no_python"),
         pytest.param("import not_there_at_all", "No module named 'not_there_at_all'", id="misses"),
         pytest.param(good("refresh"), "is one of Minutebook's own", id="built_in"),
@@ -108,7 +102,7 @@ def good(name: str) -> str:
 def test_a_broken_module_stops_nobody_but_its_users(module: Write, text: str, error: str) -> None:
     broken, sound = module(text), module(good("sound"))
 
-    registry = Registry((broken, sound), within_s=0.3 if error == TOO_LONG else 30)
+    registry = Registry((broken, sound))
 
     assert error in registry.failed[broken]
     assert list(registry.failed) == [broken]
@@ -139,12 +133,11 @@ def test_what_a_module_prints_does_not_reach_stdout(
     assert "loud" in captured.err
 
 
-def test_the_working_directory_and_the_order_of_the_module_path_stay(module: Write) -> None:
-    path, folder = list(sys.path), os.getcwd()
+def test_the_order_of_the_module_path_stays(module: Write) -> None:
+    path = list(sys.path)
 
-    Registry((module("import os, sys\nos.chdir('/')\nsys.path.insert(0, '/somewhere')"),))
+    Registry((module("import sys\nsys.path.insert(0, '/somewhere')"),))
 
-    assert os.getcwd() == folder
     assert sys.path == [*path, "/somewhere"]
 
 
