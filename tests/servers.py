@@ -135,6 +135,18 @@ class PostgreSQL:
         """Return the SQLAlchemy URL of a database of this cluster."""
         return f"postgresql://minutebook@127.0.0.1:{self.port}/{database}"
 
+    def django_database(self, name: str) -> dict[str, Any]:
+        """Make a database anew; return it as Django's settings have it."""
+        self.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        self.execute(f"CREATE DATABASE {name}")
+        return {
+            "ENGINE": "django.db.backends.postgresql",
+            "NAME": name,
+            "USER": "minutebook",
+            "HOST": "127.0.0.1",
+            "PORT": self.port,
+        }
+
     def create(self) -> None:
         """Make the cluster."""
         command = ["initdb", "--no-sync", "-A", "trust", "-U", "minutebook", "-E", "UTF8"]

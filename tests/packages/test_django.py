@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from models.roles import Role
 from runtime.config import Settings
@@ -71,17 +70,8 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
             "TEST": {"NAME": str(tmp_path / "test.db")},
             "OPTIONS": {"timeout": 60},
         }
-    postgresql = request.getfixturevalue("postgresql")
-    postgresql.execute("DROP DATABASE IF EXISTS django_orders")
-    postgresql.execute("CREATE DATABASE django_orders")
-    url = sa.make_url(postgresql.url("django_orders"))
-    return {
-        "ENGINE": "django.db.backends.postgresql",
-        "NAME": url.database,
-        "USER": url.username,
-        "HOST": url.host,
-        "PORT": url.port,
-    }
+    made: dict[str, Any] = request.getfixturevalue("postgresql").django_database("django_orders")
+    return made
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 from pydantic import SecretStr
 
 from minutebook.beat.entries import BY_THE_WALL
@@ -59,17 +58,7 @@ class Project:
         self.folder = installation.home / "django_shop"
         shutil.copytree(FILES, self.folder, ignore=shutil.ignore_patterns("__pycache__"))
         self.journal = self.folder / "journal.jsonl"
-        postgresql.execute("DROP DATABASE IF EXISTS django_shop")
-        postgresql.execute("CREATE DATABASE django_shop")
-        url = sa.make_url(postgresql.url("django_shop"))
-        database = {
-            "ENGINE": "django.db.backends.postgresql",
-            "NAME": url.database,
-            "USER": url.username,
-            "PASSWORD": url.password,
-            "HOST": url.host or url.query.get("host"),
-            "PORT": url.port or url.query.get("port"),
-        }
+        database = postgresql.django_database("django_shop")
         self.settings = {
             "SHOP_BROKER_URL": installation.settings.effective_broker_url,
             "SHOP_JOURNAL": str(self.journal),

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from interop.beat import UNKNOWN
 from interop.beat_file import entries_of
@@ -244,19 +243,9 @@ def test_the_rest_of_a_row(found: Mapping[str, Outcome]) -> None:
 def test_postgresql_gives_the_same(
     found: Mapping[str, Outcome], postgresql: PostgreSQL, tmp_path: Path
 ) -> None:
-    postgresql.execute("CREATE DATABASE django_shop")
-    url = sa.make_url(postgresql.url("django_shop"))
-    database = {
-        "ENGINE": "django.db.backends.postgresql",
-        "NAME": url.database,
-        "USER": url.username,
-        "PASSWORD": url.password,
-        "HOST": url.host or url.query.get("host"),
-        "PORT": url.port or url.query.get("port"),
-    }
+    database = postgresql.django_database("django_shop")
     filled(database)
     made = exported(tmp_path, database)
-    postgresql.execute("DROP DATABASE django_shop WITH (FORCE)")
 
     assert made == found
 
