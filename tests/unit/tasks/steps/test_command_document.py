@@ -22,7 +22,7 @@ def parsed(parameters: Any) -> Any:
         ("./backup.sh", 'write true, false or an object with parameters: {"run": ["./backup.sh"]}'),
         ({}, 'write "run": ["program", "argument"], or "shell": "a line of shell"'),
         ({"run": ["a"], "shell": "a"}, 'cannot be combined with "run"; write one of them'),
-        ("./backup.sh -f", 'an object with parameters: {"shell": "./backup.sh -f"}'),
+        ("./backup.sh -f", 'an object with parameters: {"run": ["./backup.sh"]}'),
         ({"run": "./backup.sh -f"}, 'write a list: ["./backup.sh", "-f"], or use "shell"'),
         ({"run": ["./backup.sh -f"]}, 'is one text; write ["./backup.sh", "-f"], or use "shell"'),
         ({"run": []}, "is empty; write the program and its arguments"),
