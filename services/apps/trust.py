@@ -104,14 +104,14 @@ def hook_secret(installation: Installation, name: str) -> HookSecret:
 
     Raises NotFound, and Refused without a secret or if a reference to one leads nowhere.
     """
-    from tasks.notices.signing import secrets_of
+    from tasks.notices.webhook import secrets_of
 
     with reading(installation.engine) as connection:
         find_app(connection, installation, name)
     try:
         found = secrets_of(installation.settings.hook, name)
     except SecretMissing as error:
-        raise Refused(f"SCHED_HOOK_SECRET: {error}") from None
+        raise Refused(str(error)) from None
     if not found:
         raise Refused("webhooks are not signed; set SCHED_HOOK_SECRET")
     return HookSecret(name=name, secret=found[0])

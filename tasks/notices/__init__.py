@@ -10,7 +10,7 @@ from broker.app import app
 from broker.in_use import settings_in_use
 from minutebook.error_text import text_of
 from models.errors import Refused
-from models.notices import PINGS, NoticeKind, shown_target
+from models.notices import NoticeKind, shown_target
 from models.store import notices
 from models.store.notices import Notice
 from models.store.notices.alerting import alert_targets
@@ -20,6 +20,7 @@ from models.worker_kinds import DELIVER_NOTICE
 from runtime.config import Settings
 from runtime.db_retry import persist
 from runtime.logs.events import EventLog
+from runtime.references import SecretMissing
 from tasks.engines import engine_of
 from tasks.notices.text import content_of
 from tasks.outgoing.failures import Undelivered
@@ -50,7 +51,7 @@ def deliver(engine: sa.Engine, settings: Settings, message: tuple[UUID, int]) ->
         return _not_delivered(engine, notice, error)
     except Exception as error:  # no notice may end the worker's task
         logger.exception("notice_error", "notice {notice}: {target}", notice.id, _where(notice))
-        unexpected = Undelivered(text_of(error), permanent=False)
+        unexpected = Undelivered(text_of(error))
         return _not_delivered(engine, notice, unexpected)
     persist(engine, lambda c: notices.finish(c, notice))
     logger.info(
@@ -67,7 +68,7 @@ def _check_ceiling(engine: sa.Engine, settings: Settings, notice: Notice) -> Non
     try:
         persist(engine, lambda c: ceilings.left(c, app, Ceiling.MAILS, settings.limits))
     except Refused as error:
-        raise Undelivered(str(error), permanent=False) from None
+        raise Undelivered(str(error)) from None
 
 
 def _not_delivered(engine: sa.Engine, notice: Notice, error: Undelivered) -> str:
@@ -108,24 +109,22 @@ def hand_over(notice: Notice, settings: Settings) -> None:
     """Send a notice once, to its target. Raises Undelivered."""
     is_own = _is_own(notice, settings)
     notice.payload.update(link_of(notice, settings.web.public_url))
-    if notice.target.kind == "notify":
+    if notice.target.kind == "mail":
+        _mail(notice, settings)
+    elif notice.target.kind == "notify":
         from tasks.notices.channel import notify
 
         notify(notice, settings, is_own=is_own)
-        return
-    if notice.target.kind != "mail":
-        from tasks.notices.webhook import ping, post
+    else:
+        from tasks.notices.webhook import call
 
-        given = settings
         if not is_own and not notice.trust.is_trusted:
-            given = settings.restricted_to(str(notice.payload.get("small_app", "")))
-        if notice.target.kind in PINGS:
-            ping(notice.target, given)
-            return
-        payload = {"id": str(notice.id), **notice.payload}
-        post(notice.target, notice.id, payload, given, is_own=is_own)
-        return
-    _mail(notice, settings)
+            settings = settings.restricted_to(str(notice.payload.get("small_app", "")))
+        try:
+            call(notice, settings, is_own=is_own)
+        except SecretMissing as error:
+            # Not permanent: a later try succeeds once the worker has the secret.
+            raise Undelivered(str(error)) from None
 
 
 def _mail(notice: Notice, settings: Settings) -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from models.notices import NoticeKind
 from runtime.config import load_settings
-from tasks.notices.signing import signature
-from tasks.notices.webhook import SIGNATURE
+from tasks.notices.webhook import SIGNATURE, signature
 from tests.docs.pages import text_of
 
 TEXT = text_of("how-to/hooks-and-alerts")

@@ -14,11 +14,13 @@ from uuid import UUID
 from data.failures import SourceFailed, Stopped
 from data.fetch.downloads import download
 from data.settings import FetchSettings
-from models.notices import Target
+from models.notices import NoticeKind, Target
+from models.store.notices import Notice
+from runtime.clock import utc_now
 from runtime.config import load_settings
 from runtime.egress.request import Request
 from tasks.bounded.watch import Watch
-from tasks.notices.webhook import post
+from tasks.notices.webhook import call
 from tasks.outgoing.failures import Undelivered
 from tests.web_source import Page, web_source
 
@@ -79,7 +81,9 @@ def main(folder: Path) -> None:
     def notify(url: str, timeout_s: float) -> str:
         given = {"SCHED_HOOK_TIMEOUT_S": str(timeout_s), "SCHED_HOOK_ALLOW_PRIVATE": "true"}
         settings = load_settings(folder, given)
-        return outcome(lambda: post(Target("webhook", url), UUID(int=1), {}, settings, is_own=True))
+        target, now = Target("webhook", url), utc_now()
+        notice = Notice(UUID(int=1), 1, NoticeKind.RUN_ENDED, target, {}, now)
+        return outcome(lambda: call(notice, settings, is_own=True))
 
     with web_source() as web, silent_server(port := urlsplit(web.url).port or 80):
         web.pages["/"] = Page(b"id\n1\n")

@@ -21,7 +21,7 @@ from runtime.database import reading
 from scheduler.changes.change import create_all
 from tasks.execute import run_attempt
 from tasks.notices import deliver
-from tasks.notices.signing import secrets_of, signature
+from tasks.notices.webhook import secrets_of, signature
 from tasks.registry import Registry
 from tests.factories import author, make_document, make_operation
 from tests.integration.tasks.test_notices import NOON

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pydantic import SecretStr
 
 from runtime.sections import HookSettings
-from tasks.notices.signing import secrets_of, signature
+from tasks.notices.webhook import secrets_of, signature
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
