@@ -15,7 +15,6 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -27,31 +26,27 @@ MIB = 1 << 20
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 
 
-@dataclass
 class Call:
     """The call of a child: its arguments, open files, watch, and the notes to the client."""
 
-    arguments: Mapping[str, Any]
-    files: list[int]
-    _channel: socket.socket
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    watch: Watch = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self, arguments: Mapping[str, Any], files: list[int], channel: socket.socket
+    ) -> None:
+        self.arguments = arguments
+        self.files = files
         self.watch = Watch(progress=lambda done, total: self.send({"progress": [done, total]}))
+        self._channel = channel
+        self._lock = threading.Lock()
 
     def note(self, kind: str, value: Any) -> None:
         """Send the client a note."""
         self.send({"note": [kind, value]})
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Send the client a note, or progress."""
-        self.write(json.dumps(message))
-
-    def write(self, line: str) -> None:
-        """Send the client a line of JSON."""
+        """Send the client a note, progress or the answer, as a line of JSON."""
+        line = json.dumps(message).encode() + b"\n"
         with self._lock, contextlib.suppress(OSError):
-            self._channel.sendall(line.encode() + b"\n")
+            self._channel.sendall(line)
 
 
 def main() -> None:
@@ -64,30 +59,28 @@ def main() -> None:
         _leave_networks()
     call = Call(request["arguments"], request["files"], channel)
     threading.Thread(target=_await_stop, args=(stream, call.watch), daemon=True).start()
-    answer = _answered(request, call)
-    call.write(answer)
+    _answer(request, call)
     # A thread of a library may still run.
     os._exit(0)
 
 
-def _answered(request: Mapping[str, Any], call: Call) -> str:
-    """Return the answer as JSON: the result of the function, or why there is none."""
+def _answer(request: Mapping[str, Any], call: Call) -> None:
+    """Send the result of the function, or why there is none."""
     try:
         module, _, attribute = request["function"].partition(":")
         function: Callable[[Call], Any] = getattr(importlib.import_module(module), attribute)
         if request["memory_mb"] is not None:
             _limit(request["memory_mb"], request["cpu_s"])
-        return json.dumps({"result": function(call)})
+        call.send({"result": function(call)})
     except MemoryError:
-        return json.dumps({"over": Over.MEMORY})
+        call.send({"over": Over.MEMORY})
     except InputFailed as error:
-        return json.dumps({"failed": str(error), "permanent": error.permanent})
+        call.send({"failed": str(error), "permanent": error.permanent})
     except Stopped:
-        return json.dumps({"stopped": True})
+        call.send({"stopped": True})
     except BaseException as error:
-        if "can't start new thread" in str(error):
-            return json.dumps({"over": Over.MEMORY})
-        return json.dumps({"error": text_of(error)})
+        is_memory = "can't start new thread" in str(error)
+        call.send({"over": Over.MEMORY} if is_memory else {"error": text_of(error)})
 
 
 def _leave_networks() -> None:
@@ -114,13 +107,11 @@ def _limit(memory_mb: int, cpu_s: float) -> None:
         most = _address_space() + memory_mb * MIB
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
     used = resource.getrusage(resource.RUSAGE_SELF)
-    whole = max(1, math.ceil(cpu_s + used.ru_utime + used.ru_stime))
+    # The kernel counts whole seconds.
+    whole = math.ceil(cpu_s + used.ru_utime + used.ru_stime)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CPU, (whole, whole + 1))
-    # The kernel counts whole seconds for the limit above.
-    signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.signal(signal.SIGXCPU, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_PROF, cpu_s)
 
 
 def _address_space() -> int:

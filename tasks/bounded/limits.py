@@ -99,7 +99,7 @@ def _ended(code: int | None, limits: Limits) -> OverLimit:
     """Return the error of a child that ended without an answer."""
     if code is None:
         return limits.error("cannot be read: its process was lost")
-    if -code in (signal.SIGXCPU, signal.SIGPROF):
+    if -code == signal.SIGXCPU:
         return limits.over(Over.CPU)
     if code >= 0:
         return limits.error(f"ended its process with the code {code}")
