@@ -121,7 +121,7 @@ class Presence:
         pid = os.getppid()
         clock = SkewWatch()
         is_recorded = False
-        while not stopping.is_set():
+        while not stopping.value:
             try:
                 with engine.begin() as connection:
                     _, skew_s = read_both(connection)
@@ -216,7 +216,7 @@ def _note_stop_first(**_: object) -> None:
 
 def _after_noting(handler: Any) -> Callable[[int, FrameType | None], None]:
     def note(number: int, frame: FrameType | None) -> None:
-        stopping.set()
+        stopping.value = True
         if callable(handler):
             handler(number, frame)
 

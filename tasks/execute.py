@@ -37,6 +37,9 @@ from tasks.step_states import Script
 
 logger = EventLog("minutebook.worker")
 
+# Ends after which the next operation finds the checkpoint.
+KEEP_CHECKPOINT = {OperationState.SUCCESS, OperationState.PARTIAL, OperationState.CANCELLED}
+
 
 @app.task(name=EXECUTE_HEAVY, bind=True)
 def execute_scheduled_action(self: "Task[Any, Any]", operation_id: str, attempt: int) -> str:
@@ -176,26 +179,28 @@ def _run_steps(runner: Runner) -> Outcome:
         raise
     except BaseException as error:  # a step's error fails only its operation
         ending = ending_of(runner, error)
-    keeps_checkpoint = (
-        ending.state
-        in {
-            OperationState.SUCCESS,
-            OperationState.PARTIAL,
-            OperationState.CANCELLED,
-        }
-        or ending.is_put_back
-    )
-    if not (keeps_checkpoint and runner.has_checkpoint):
+    if ending.state in KEEP_CHECKPOINT or ending.is_put_back:
+        return _with_checkpoint(runner, ending)
+    return ending
+
+
+def _with_checkpoint(runner: Runner, ending: Outcome) -> Outcome:
+    """Return the end with what the steps keep for the next operation, if they did anything to it.
+
+    One that is no JSON object fails the attempt.
+    """
+    if runner.context is None or not runner.context.has_checkpoint:
         return ending
+    kept = runner.context.checkpoint
     try:
-        if not isinstance(runner.checkpoint, dict):
-            raise TypeError(f"a {type(runner.checkpoint).__name__}, not a dict")
-        json.dumps(runner.checkpoint, allow_nan=False)
+        if not isinstance(kept, dict):
+            raise TypeError(f"a {type(kept).__name__}, not a dict")
+        json.dumps(kept, allow_nan=False)
     except (TypeError, ValueError) as error:
         text = f"the checkpoint cannot be stored, because it is not valid JSON: {error}"
         claimed = runner.lease.claim
         return failed(claimed.plan, claimed.failures, text, permanent=True)
-    return replace(ending, checkpoint=runner.checkpoint)
+    return replace(ending, checkpoint=kept)
 
 
 def ending_of(runner: Runner, error: BaseException) -> Outcome:

@@ -8,11 +8,11 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ctypes import c_bool
 from mmap import mmap
 
 import sqlalchemy as sa
 
-from minutebook.error_text import text_of
 from minutebook.lease import CANCELLED, LOST, TIME_LIMIT, Due, Interrupted, Keeper
 from models.errors import LeaseLost
 from models.operation import OperationState
@@ -30,28 +30,10 @@ from tasks.step_states import Script
 logger = EventLog("minutebook.lease")
 
 
-class SharedFlag:
-    """A flag that a process shares with its forked children.
-
-    It has no lock: a child killed while it reads a multiprocessing Event leaves the lock taken, and
-    the other children never see the flag.
-    """
-
-    def __init__(self) -> None:
-        self._byte = mmap(-1, 1)
-
-    def is_set(self) -> bool:
-        return self._byte[0] == 1
-
-    def set(self) -> None:
-        self._byte[0] = 1
-
-    def clear(self) -> None:
-        self._byte[0] = 0
-
-
-# Made before the pool forks; the worker's main process sets it.
-stopping = SharedFlag()
+# Whether the worker stops: set by its main process, and shared with those that the pool forks. It
+# has no lock: a child killed while it reads a multiprocessing Event leaves the lock taken, and the
+# other children never see the flag.
+stopping = c_bool.from_buffer(mmap(-1, 1))
 
 # How long an interrupted step has to return before its process is killed.
 LAST_WRITE_S = 1.0
@@ -99,13 +81,13 @@ class Lease(Keeper):
         return None if why is None else _STOPPED[why]
 
     def why_stop(self) -> str | None:
-        return STOPPING if stopping.is_set() else super().why_stop()
+        return STOPPING if stopping.value else super().why_stop()
 
     def due(self) -> Due | None:
         # A stopping worker lets a step finish in the grace; any other reason interrupts it now.
         if self.is_lost:
             return Due(LOST, 0.0, LAST_WRITE_S)
-        if stopping.is_set():
+        if stopping.value:
             return Due(STOPPING, self.settings.stop_grace_s, LAST_WRITE_S)
         return super().due()
 
@@ -124,15 +106,6 @@ class Lease(Keeper):
         except BaseException as error:
             if not self.is_raised:
                 raise
-            logger.warning(
-                "interrupted_step_raised",
-                "operation {operation} attempt {attempt}: its interrupted step raised an "
-                "error: {error}",
-                self.claim.id,
-                self.claim.attempt,
-                text_of(error),
-                exc_info=error,
-            )
             raise Interrupted from error
 
     def ending(self) -> Outcome:
@@ -156,13 +129,14 @@ class Lease(Keeper):
                 self.engine.begin() as connection,
             ):
                 is_cancelled = heartbeat.beat(connection, key, story)
-                if self.progress.takes_estimate():
+                if self.progress.wants_estimate:
+                    self.progress.wants_estimate = False
                     write_estimate(connection, key, expected)
         except LeaseLost as error:
             self.asked = LOST
             self.lost_by = error
         except sa.exc.SQLAlchemyError as error:
-            self.progress.estimate_again()
+            self.progress.wants_estimate = True
             # After a database error the sweep does not trust a lease's age either: go on.
             logger.warning(
                 "heartbeat_failed",

@@ -9,7 +9,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from minutebook.lease import NEWS_EVERY_S, NEWS_SOON_S
 from models.operation import AttemptKey
 from models.store.operations import heartbeat
 from models.store.operations.heartbeat import MOST_LOG_LINES, NO_NEWS, ProgressUpdate
@@ -19,17 +18,15 @@ from tasks.step_states import Script
 
 # In characters: the lease is renewed in the same transaction, and all lines must fit into a row.
 LONGEST_LINE = 10_000
-# What somebody who looks waits for; the rest may be up to a second old.
-URGENT = frozenset({"phase", "message", "is_blocking"})
-# Operations that are over earlier need no estimate of their end.
-ESTIMATED_AFTER_S = 1.0
+# The shortest time between two writes of what is new.
+WRITTEN_EVERY_S = 0.5
 
 
 class Progress:
     """What the row of one running attempt shows: steps, phase, message, counts, log lines.
 
-    The thread of the lease writes what a step reports: urgent values soon, others and lines within
-    a second of the last write. So a step that reports in a loop costs a few writes a second.
+    The thread of the lease writes what a step reports, at most every half second: so a step that
+    reports in a loop costs little.
     """
 
     def __init__(self, engine: sa.Engine, key: AttemptKey, script: Script) -> None:
@@ -37,13 +34,13 @@ class Progress:
         self.key = key
         self.script = script
         self._reported: dict[str, Any] = {}
-        self._blocked_at = 0.0
+        # Whether the end is to be estimated, now that more is known of the run.
+        self.wants_estimate = True
         # What is new: values of the row's columns, and whether there are lines.
         self._values: dict[str, Any] = {}
-        self._is_urgent = self._has_lines = False
+        self._has_lines = False
         self._lines: deque[dict[str, Any]] = deque(maxlen=MOST_LOG_LINES)
         self._taken_at = monotonic()
-        self._estimated_at: float | None = self._taken_at + ESTIMATED_AFTER_S
         # Held while values are put or taken, and while they are written. The second one is taken
         # again by a step that was interrupted while it wrote.
         self._lock, self._writing = Lock(), RLock()
@@ -74,21 +71,19 @@ class Progress:
             values["is_blocking"] = bool(blocking)
         changed = {k: one for k, one in values.items() if self._reported.get(k) != one}
         self._reported |= changed
-        self._put(changed, is_urgent=not URGENT.isdisjoint(changed))
-        # A step that raises its flag again and again is written as often as any other news.
-        if changed.get("is_blocking") and monotonic() >= self._blocked_at + NEWS_SOON_S:
-            self._blocked_at = monotonic()
+        self._put(changed)
+        if changed.get("is_blocking"):
             self.write()
 
     def announce(self, run_type: str, rewrites: Iterable[str]) -> None:
         """Report what kind of run it is: those that rewrote the same say when it ends."""
         self._put({"run_type": run_type, "rewrites": ", ".join(sorted(rewrites))})
         self.write()
-        self.estimate_again()
+        self.wants_estimate = True
 
     def begin_step(self, index: int) -> None:
         """Write that a step starts and how the previous one ended; raises LeaseLost."""
-        self._reported, self._blocked_at = self.script.begin(index), 0.0
+        self._reported = self.script.begin(index)
         self._put(self._reported)
         self.write()
 
@@ -136,32 +131,16 @@ class Progress:
 
     def due_at(self) -> float | None:
         """Return when to write what is new, by the monotonic clock; None if nothing is."""
-        due = [] if self._estimated_at is None else [self._estimated_at]
-        if self._values or self._has_lines:
-            due.append(self._taken_at + (NEWS_SOON_S if self._is_urgent else NEWS_EVERY_S))
-        return min(due, default=None)
+        is_new = self._values or self._has_lines
+        return self._taken_at + WRITTEN_EVERY_S if is_new else None
 
-    def estimate_again(self) -> None:
-        """Let the end be estimated anew: more is known of the run, or it was not written."""
-        self._estimated_at = max(monotonic(), self._estimated_at or 0.0)
-
-    def takes_estimate(self) -> bool:
-        """Return whether the end is to be estimated now; true once."""
-        if self._estimated_at is None or monotonic() < self._estimated_at:
-            return False
-        self._estimated_at = None
-        return True
-
-    def _put(
-        self, values: Mapping[str, Any], *, is_urgent: bool = False, is_older: bool = False
-    ) -> None:
+    def _put(self, values: Mapping[str, Any], *, is_older: bool = False) -> None:
         with self._lock:
             self._values = {**values, **self._values} if is_older else {**self._values, **values}
-            self._is_urgent = self._is_urgent or is_urgent
 
     def _take(self) -> ProgressUpdate:
         with self._lock:
-            values, self._values, self._is_urgent = self._values, {}, False
+            values, self._values = self._values, {}
             has_lines, self._has_lines = self._has_lines, False
             self._taken_at = monotonic()
         return ProgressUpdate(values, self.lines() if has_lines else None)

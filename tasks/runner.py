@@ -53,17 +53,8 @@ class Runner:
         # The figures of the step that failed.
         self.failed_with: dict[str, Any] = {}
         self._running: int | None = None
-        self._given: WorkContext | None = None
-
-    @property
-    def has_checkpoint(self) -> bool:
-        """Whether a step asked for the checkpoint or set it: else the stored one stays."""
-        return self._given is not None and self._given.has_checkpoint
-
-    @property
-    def checkpoint(self) -> dict[str, Any]:
-        """What the steps keep for the next operation; a step changes or replaces it."""
-        return self._given.checkpoint if self._given is not None else {}
+        # What the steps are given, once they run.
+        self.context: WorkContext | None = None
 
     @property
     def runs_step_of_users(self) -> bool:
@@ -77,7 +68,7 @@ class Runner:
     def run(self) -> Outcome:
         """Run the steps; return how the attempt ends. Raises what a step raises."""
         action = self.script.action
-        self._given = context = self._context(action)
+        self.context = context = self._context(action)
         handler = LineHandler(self.progress)
         logger = logging.getLogger(STEP_LOGGER)
         # The row keeps INFO lines, whatever the terminal's level is. Setting a level makes all

@@ -33,7 +33,7 @@ MINUTE = timedelta(minutes=1)
 @pytest.fixture(autouse=True)
 def _own_steps(own_steps: None) -> Iterator[None]:
     yield
-    lease.stopping.clear()
+    lease.stopping.value = False
 
 
 def make_running_action(engine: sa.Engine, registry: Registry, **changes: object) -> Change:
@@ -311,7 +311,7 @@ def test_a_stopping_worker_gives_back_between_steps(
     @minutebook.step("one")
     def one(context: minutebook.StepContext) -> None:
         context.checkpoint["page"] = 7
-        lease.stopping.set()
+        lease.stopping.value = True
 
     @minutebook.step("two")
     def two(context: minutebook.StepContext) -> None: ...
@@ -322,7 +322,7 @@ def test_a_stopping_worker_gives_back_between_steps(
     assert run_one(engine, settings, operation) == "pending"
     row = row_of(engine, operation)
     assert (row["attempt"], row["failures"], row["losses"]) == (2, 0, 0)
-    lease.stopping.clear()
+    lease.stopping.value = False
     assert run_one(engine, settings, operation, attempt=2) == "success"
     assert attempts_of(engine, operation)[0][1].startswith("given back")
 
@@ -396,7 +396,7 @@ def test_a_step_that_never_started_is_none_that_was_cut_off(
 
     action = make_running_action(engine, Registry(), operations={"once": True})
     operation = make_operation(engine, action, NOON)
-    lease.stopping.set()
+    lease.stopping.value = True
 
     assert run_one(engine, settings, operation) == "pending"
     [step] = row_of(engine, operation)["steps"]

@@ -4,26 +4,18 @@ from uuid import uuid4
 import pytest
 import sqlalchemy as sa
 
-from minutebook.lease import NEWS_EVERY_S, NEWS_SOON_S
 from models.operation import AttemptKey
 from models.store.operations.heartbeat import NO_NEWS, ProgressUpdate
-from tasks.progress import ESTIMATED_AFTER_S, LineHandler, Progress
+from tasks.progress import WRITTEN_EVERY_S, LineHandler, Progress
 from tasks.step_states import Script
 
 ONE, TWO = {"message": "one"}, {"message": "two"}
 
 
-def made() -> Progress:
-    """Return the progress of an attempt that nothing writes."""
-    return Progress(sa.create_engine("sqlite://"), AttemptKey(uuid4(), 1, ""), Script({}))
-
-
 @pytest.fixture
 def news() -> Progress:
     """What an attempt reports that is not written yet: nothing."""
-    new = made()
-    new._estimated_at = None
-    return new
+    return Progress(sa.create_engine("sqlite://"), AttemptKey(uuid4(), 1, ""), Script({}))
 
 
 def taken(news: Progress, *, waits: bool = False) -> ProgressUpdate:
@@ -76,25 +68,10 @@ def test_nothing_new_is_never_due(news: Progress) -> None:
     assert news.due_at() is None
 
 
-@pytest.mark.parametrize(("is_urgent", "after"), [(True, NEWS_SOON_S), (False, NEWS_EVERY_S)])
-def test_what_is_urgent_is_due_sooner(news: Progress, is_urgent: bool, after: float) -> None:
-    news._put({"processed": 1}, is_urgent=is_urgent)
-    news._put({"processed": 2})
+def test_what_is_new_is_due_half_a_second_after_the_last_write(news: Progress) -> None:
+    news._put({"processed": 1})
 
-    assert news.due_at() == news._taken_at + after
-
-
-def test_an_end_is_estimated_once_and_again_when_more_is_known() -> None:
-    news = made()
-    assert news.due_at() == news._taken_at + ESTIMATED_AFTER_S
-    news._estimated_at = 0.0
-
-    assert (news.takes_estimate(), news.takes_estimate()) == (True, False)
-    assert news.due_at() is None
-
-    news.estimate_again()
-
-    assert news.takes_estimate()
+    assert news.due_at() == news._taken_at + WRITTEN_EVERY_S
 
 
 def kept(news: Progress, *records: tuple[object, ...]) -> list[str]:
