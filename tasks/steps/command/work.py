@@ -3,7 +3,6 @@
 import logging
 import os
 import pwd
-import shutil
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
@@ -123,11 +122,5 @@ def _account() -> dict[str, str]:
 def _command(read: CommandParameters, environment: Mapping[str, str]) -> list[str]:
     if read.run is None:
         return [environment.get("SHELL") or SHELL, "-c", str(read.shell)]
-    program, *arguments = read.run
-    if "/" in program:
-        return [read.program, *arguments]
-    found = shutil.which(program, path=environment["PATH"])
-    if found is None:
-        where = f"is not in the worker's PATH {environment['PATH']}"
-        raise StepFailed(f"{program!r} {where}; write its whole path", permanent=True)
-    return [found, *arguments]
+    # A name without a slash is searched in the program's own PATH.
+    return [read.program, *read.run[1:]]

@@ -134,17 +134,6 @@ def test_everything_down_is_told_in_bounded_time(settings: Settings, examine: Ex
     }  # fmt: skip
 
 
-def test_a_mail_folder_that_cannot_be_written(
-    engine: sa.Engine, settings: Settings, examine: Examine
-) -> None:
-    (settings.home / "mail").write_text("in the way")
-
-    _, found = examine()
-
-    assert found["mail"][0]["level"] == "fault"
-    assert "cannot be written" in found["mail"][0]["text"]
-
-
 def test_a_home_that_others_may_enter(
     engine: sa.Engine, settings: Settings, examine: Examine
 ) -> None:
