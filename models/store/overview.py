@@ -131,20 +131,3 @@ def last_ticks(connection: sa.Connection, limit: int) -> list[dict[str, Any]]:
     query = sa.select(*shown).order_by(ticks.c.id.desc()).limit(limit)
     rows = dicts(connection, query)
     return [row for row in reversed(rows) if row["now"] and row["finished_at"]]
-
-
-_OF_RUN = ("id", "occurrence_at", "state", "started_at", "finished_at")
-
-
-def last_runs(connection: sa.Connection, uid: UUID, limit: int) -> list[dict[str, Any]]:
-    """Return id, occurrence, state and duration of an action's last runs, the oldest first."""
-    ran = (operations.c.started_at.is_not(None), operations.c.finished_at.is_not(None))
-    query = sa.select(*(operations.c[name] for name in _OF_RUN))
-    its_own = query.where(operations.c.action_uid == uid, *ran)
-    newest = its_own.order_by(operations.c.occurrence_at.desc()).limit(limit)
-    return [_run(row) for row in connection.execute(newest)][::-1]
-
-
-def _run(row: sa.Row[Any]) -> dict[str, Any]:
-    seconds = max(0.0, (row.finished_at - row.started_at).total_seconds())
-    return {"id": row.id, "at": row.occurrence_at, "state": row.state, "seconds": seconds}

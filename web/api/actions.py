@@ -6,7 +6,7 @@ from fastapi import Depends, Query, Response
 
 from models.roles import Permission
 from services import actions, backfills, changes, explanation, runs, upcoming
-from services.actions import history, search
+from services.actions import search
 from services.changes import deleting, sendable, switching
 from services.changes.result import Change
 from services.installation import Installation
@@ -92,6 +92,6 @@ def start_backfill(asked: Range, opened: Installation) -> backfills.StartedBackf
     return backfills.start(opened, asked)
 
 
-serve(router, actions, upcoming, search, history, explanation)
+serve(router, actions, upcoming, search, explanation)
 serve(router, changes, switching, deleting, sendable, backfills)
 serve(router, runs.run, runs.run_all, runs.plan)

@@ -56,7 +56,6 @@ def show_action(
         "deleted_at": found.deleted_at,
         "next": found.next,
         "calendar": drawing.calendar(found.past, runs),
-        "durations": drawing.durations(found.past, zone),
         "document": pretty(shown.document),
         **revisions(found.revisions),
         "asked": asked,

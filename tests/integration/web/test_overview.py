@@ -15,6 +15,7 @@ from models.store import ticks
 from models.store.operations.end import known_after
 from models.tables import action_state, operations
 from runtime.database import reading
+from services.actions.whole import whole_of
 from services.runs import run
 from tests.celery_messages import TASK, celery_action
 from tests.factories import update_operation
@@ -183,28 +184,29 @@ def test_a_search_finds_words_in_any_order_and_standing(web: Web, client: httpx.
     assert client.get("/api/actions?standing=gone").status_code == 422
 
 
-def test_a_history_counts_days_and_durations(web: Web, client: httpx.Client) -> None:
+def test_a_history_counts_by_days(web: Web) -> None:
     ended(web, "nightly", "success")
 
-    shown = client.get(f"/api/actions/nightly/history?app={APP}").raise_for_status().json()
+    past = whole_of(
+        web.opened.for_request(APP, is_bound=True, bearer="x"), "nightly", 1, "UTC"
+    ).past
 
-    assert [one["counts"] for one in shown["days"]] == [{"success": 1}]
-    assert [round(one["seconds"]) for one in shown["runs"]] == [60]
-    assert round(shown["median_s"]) == round(shown["p95_s"]) == 60
-    assert sum(shown["coming"].values()) == 31
+    assert [one.counts for one in past.days.values()] == [{"success": 1}]
+    assert sum(past.coming.values()) == 31
 
 
 def test_an_action_of_each_minute_comes_on_each_day(web: Web, client: httpx.Client) -> None:
     often = {**NIGHTLY, "name": "often", "when": {"cron_rule": "* * * * *", "timezone": "UTC"}}
     client.post("/api/actions:apply", params={"app": APP}, json=[often]).raise_for_status()
 
-    shown = client.get(f"/api/actions/often/history?app={APP}").json()
+    shop = web.opened.for_request(APP, is_bound=True, bearer="x")
+    past = whole_of(shop, "often", 1, "UTC").past
     (lane,) = (
         one
         for one in client.get("/api/overview").json()["timeline"]["lanes"]
         if one["action"] == "often"
     )
 
-    assert sum(shown["coming"].values()) == 31 * 24 * 60
-    assert set(list(shown["coming"].values())[1:-1]) == {24 * 60}
+    assert sum(past.coming.values()) == 31 * 24 * 60
+    assert set(list(past.coming.values())[1:-1]) == {24 * 60}
     assert len(lane["coming"]) in {48, 49}

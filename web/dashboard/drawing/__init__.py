@@ -1,14 +1,13 @@
 """Draw charts as the numbers of an SVG; templates write them, without a style or a script."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from models.values.zones import in_zone
-from services.actions.history import AHEAD, BACK, ActionHistory, Day
+from services.actions.history import AHEAD, BACK, ActionHistory
 from services.overview.timeline import Bar, Lane, Outage, Timeline
-from services.words import brief
 from web.dashboard.rendering import tone
 from web.dashboard.texts import say
 
@@ -135,9 +134,6 @@ def _lane(lane: Lane, y: float, scale: _Scale, zone: str) -> DrawnLane:
 
 
 def _bar(bar: Bar, lane: Lane, y: float, scale: _Scale, zone: str) -> Mark:
-    counts = ", ".join(
-        f"{count} {say(f'state.{state}')}" for state, count in sorted(bar.counts.items())
-    )
     href = (
         f"/operations/{bar.operation_id}"
         if bar.operation_id
@@ -149,16 +145,12 @@ def _bar(bar: Bar, lane: Lane, y: float, scale: _Scale, zone: str) -> Mark:
         width=scale.bar,
         height=1.15,
         tone=tone(bar.state),
-        tip=f"{lane.action}, {in_zone(bar.at, zone)}: {counts}",
+        tip=f"{lane.action}, {in_zone(bar.at, zone)}: {_counted(bar.counts)}",
         href=href,
     )
 
 
 CELL = 1.05
-WEEK_ROWS = 7
-BARS_HEIGHT = 9.0
-# The names of the lines stand right of the bars; in percent.
-RIGHT = 18.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,99 +164,48 @@ class Calendar:
 
 
 def calendar(history: ActionHistory, page: str) -> Calendar:
-    """Return the drawing of a year; a day leads to the runs of that day at `page`."""
-    known = {one.date: one for one in history.days}
+    """Return the drawing of a year; a day with runs leads to them at `page`."""
     today = history.now.astimezone(ZoneInfo(history.zone)).date()
     first, last = today - BACK, today + AHEAD
     monday = first - timedelta(days=first.weekday())
-    count = (last - monday).days + 1
-    week = 100 / ((count - 1) // WEEK_ROWS + 1)
-    days, months, month = [], [], 0
-    for number in range(count):
-        at = monday + timedelta(days=number)
-        column, row = divmod(number, WEEK_ROWS)
-        if row == 0 and at.month != month:
-            month = at.month
-            months.append(Label(round(column * week, 2), 0.9, f"{at:%b}"))
-        place = Mark(
-            x=round(column * week, 2),
-            y=round(_day_top(row), 2),
-            width=round(week * 0.86, 2),
-            height=round(CELL * 0.86, 2),
-        )
-        days.append(_day(at, known.get(at.isoformat()), history, place, page))
+    weeks = [monday + timedelta(weeks=number) for number in range((last - monday).days // 7 + 1)]
+    width = 100 / len(weeks)
+    days: list[Mark] = []
+    months, month = [], 0
+    for column, week in enumerate(weeks):
+        if week.month != month:
+            month = week.month
+            months.append(Label(round(column * width, 2), 0.9, f"{week:%b}"))
+        for row in range(7):
+            place = Mark(
+                x=round(column * width, 2),
+                y=round(_day_top(row), 2),
+                width=round(width * 0.86, 2),
+                height=round(CELL * 0.86, 2),
+            )
+            days += _day(week + timedelta(days=row), history, place, page)
     weekdays = tuple(
         Label(100, round(_day_top(row) + 0.85, 2), f"{monday + timedelta(days=row):%a}")
         for row in (0, 2, 4, 6)
     )
-    return Calendar(round(_day_top(WEEK_ROWS), 2), tuple(days), tuple(months), weekdays)
+    return Calendar(round(_day_top(7), 2), tuple(days), tuple(months), weekdays)
 
 
 def _day_top(row: int) -> float:
     return 1.3 + row * CELL
 
 
-def _day(at: date, known: Day | None, history: ActionHistory, place: Mark, page: str) -> Mark:
-    named = f"{at:%a} {at}"
-    if known is not None:
-        counts = ", ".join(
-            f"{count} {say(f'state.{state}')}" for state, count in sorted(known.counts.items())
-        )
-        until = at + timedelta(days=1)
-        href = f"{page}&since={at}T00:00:00&until={until}T00:00:00"
-        return replace(place, tone=tone(known.state), tip=f"{named}: {counts}", href=href)
-    if coming := history.coming.get(at.isoformat(), 0):
-        tip = say("action.coming_on", day=named, count=coming)
-        return replace(place, tone="coming", tip=tip)
-    return replace(place, tip=say("action.nothing_on", day=named))
+def _day(at: date, history: ActionHistory, place: Mark, page: str) -> Iterator[Mark]:
+    """Yield the mark of a day that had runs, or has some to come."""
+    if known := history.days.get(at):
+        href = f"{page}&since={at}T00:00:00&until={at + timedelta(days=1)}T00:00:00"
+        tip = f"{at:%a} {at}: {_counted(known.counts)}"
+        yield replace(place, tone=tone(known.state), tip=tip, href=href)
+    elif coming := history.coming.get(at, 0):
+        tip = say("action.coming_on", day=f"{at:%a} {at}", count=coming)
+        yield replace(place, tone="coming", tip=tip)
 
 
-@dataclass(frozen=True, slots=True)
-class Durations:
-    """Bars of how long runs took, and the heights of the lines to compare them with."""
-
-    height: float
-    bars: tuple[Mark, ...]
-    lines: tuple[tuple[float, str], ...]
-
-
-def durations(history: ActionHistory, zone: str) -> Durations | None:
-    """Return the drawing of the last runs' durations; None without a run."""
-    if not history.runs:
-        return None
-    most = max(1e-3, *(one.seconds for one in history.runs))
-    if history.limit_s is not None and history.limit_s < 3 * most:
-        most = max(most, history.limit_s)
-    high = BARS_HEIGHT - 1.2
-    step = min(4.0, (100 - RIGHT) / len(history.runs))
-
-    def y(seconds: float) -> float:
-        return round(1 + high * (1 - seconds / most), 2)
-
-    marks = tuple(
-        Mark(
-            x=round(place * step, 2),
-            y=min(y(one.seconds), BARS_HEIGHT - 0.3),
-            width=round(step * 0.75, 2),
-            height=round(max(0.2, BARS_HEIGHT - 0.1 - y(one.seconds)), 2),
-            tone=tone(one.state),
-            tip=f"{in_zone(one.at, zone)}: {say(f'state.{one.state}')}, {brief(one.seconds)}",
-            href=f"/operations/{one.id}",
-        )
-        for place, one in enumerate(history.runs)
-    )
-    named = (
-        ("median", history.median_s),
-        ("p95", history.p95_s),
-        ("limit", history.limit_s),
-    )
-    lines: list[tuple[float, str]] = []
-    for name, seconds in named:
-        # If two lines nearly meet, only one of them is named.
-        if (
-            seconds is not None
-            and seconds <= most
-            and all(abs(y(seconds) - at) > 1 for at, _ in lines)
-        ):
-            lines.append((y(seconds), say(f"action.{name}", span=brief(seconds))))
-    return Durations(BARS_HEIGHT, marks, tuple(lines))
+def _counted(counts: Mapping[str, int]) -> str:
+    """Return how many runs are in each state."""
+    return ", ".join(f"{count} {say(f'state.{state}')}" for state, count in sorted(counts.items()))
