@@ -57,23 +57,6 @@ class Upcoming(View):
     is_from_end: bool = Field(False, description="Whether it counts from the end of its last run.")
 
 
-class Reach(View):
-    """Whom an action reaches now."""
-
-    count: int = Field(description="How many users it has now.")
-    first: tuple[str, ...] = Field(description="Names of the first ten.")
-
-
-class Described(Upcoming):
-    """The meaning of an action's document."""
-
-    name: str = Field(description="Name of the action.")
-    reach: Reach | None = Field(
-        None, description="Null if it has no recipients, and where many documents are checked."
-    )
-    warnings: tuple[str, ...] = Field(description="What its admin should check.")
-
-
 class RecentOperation(View):
     """One of an action's last operations."""
 

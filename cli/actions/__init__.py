@@ -52,7 +52,8 @@ def check(
     from services import changes
     from services.files import documents_in
 
-    show(context, door(context).ask(changes.check, documents_in([file])))
+    made = door(context).ask(changes.apply, documents_in([file]), details=True, dry_run=True)
+    show(context, made, is_check=True)
 
 
 @commands.command("add")

@@ -3,10 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from cli.texts.upcoming import described, valid
+from cli.texts.upcoming import described
 from models.values import counted
 from models.values.zones import in_zone
-from services.changes import Checked
 from services.changes.result import Change, Changes
 from services.upcoming import Upcoming
 from services.words import instant
@@ -28,9 +27,15 @@ def _changes(
     *,
     summary: bool = True,
     dry_run: bool = False,
+    is_check: bool = False,
     of_owner: tuple[str, str] | None = None,
 ) -> Iterator[str]:
-    if of_owner is not None:
+    if is_check:
+        for one in made.root:
+            yield f"{one.name}: valid"
+            if one.upcoming is not None:
+                yield from described(one.upcoming, one.warnings)
+    elif of_owner is not None:
         yield from _of_owner(made, *of_owner)
     elif dry_run:
         for one in made.root:
@@ -72,11 +77,6 @@ def _warnings(made: Changes) -> Iterator[str]:
     yield from (f"  warning: {text}" for text in found[:MOST_WARNINGS])
     if len(found) > MOST_WARNINGS:
         yield f"  … and {len(found) - MOST_WARNINGS} more warnings; --verbose shows them"
-
-
-def _checked(made: Checked) -> Iterator[str]:
-    for one in made.root:
-        yield from valid(one)
 
 
 def _change(one: Change) -> Iterator[str]:
@@ -127,4 +127,4 @@ def _next(word: str, one: Upcoming) -> Iterator[str]:
             yield f"  {word}  {due.local} {due.zone}   {instant(due.utc)}"
 
 
-FORMS = {Change: _change, Changes: _changes, Checked: _checked}
+FORMS = {Change: _change, Changes: _changes}

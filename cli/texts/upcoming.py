@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from cli.render import Line, document_lines
 from cli.texts.backfills import in_words
-from services.upcoming import Action, Described, Occurrences, Upcoming
+from services.upcoming import Action, Occurrences, Upcoming
 from services.words import both_clocks, instant
 
 SHOWN = ("uid", "standing", "health", "revision", "last_state")
@@ -60,11 +60,6 @@ def _action(one: Action) -> Iterator[Line]:
 
 def _or_dash(value: object) -> object:
     return "-" if value is None else value
-
-
-def valid(one: Described) -> Iterator[str]:
-    yield f"{one.name}: valid"
-    yield from described(one, one.warnings)
 
 
 FORMS = {Action: _action, Occurrences: _occurrences}

@@ -1,37 +1,21 @@
-"""Check and store actions."""
+"""Store actions."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-import sqlalchemy as sa
 from pydantic import Field
 
-from minutebook.steps import SmallApp
-from models.action.document import ScheduledActionModel
-from models.action.schedule import NO_UID
 from models.errors import InvalidAction, NotFound, Outdated, Problem
-from models.sql import read_clock
-from models.store.people import selection
 from models.values import composed
 from runtime.database import reading
 from scheduler import changes
 from scheduler.changes import change, editing
-from scheduler.changes.cycles import check_cycles
-from scheduler.changes.validation import ChangeContext, Drafts
+from scheduler.changes.validation import ChangeContext
 from services.changes.result import Change, Changes, shown
 from services.finding import app_of, find
 from services.installation import Installation
-from services.upcoming import SHOWN as FORESEEN
-from services.upcoming import Described, Reach, upcoming_of
 from services.verbs import ACTION, EDIT, Verb
-from services.view import Listing
-from services.warnings import action_warnings
-
-# For more documents, the view does not say whom each reaches.
-FEW = 10
-SHOWN = 10
 
 Details = Annotated[
     bool, Field(description="Include the next occurrences of each, before and after.")
@@ -41,71 +25,6 @@ Prune = Annotated[
     str | None,
     Field(min_length=1, description="An owner; its actions that no document names are deleted."),
 ]
-Author = tuple[ChangeContext, datetime]
-
-
-class Checked(Listing[Described]):
-    """The meaning of documents, which are not stored."""
-
-
-@Verb("validate_actions", "POST /api/actions:validate", EDIT, kind=ACTION)
-def check(installation: Installation, documents: Sequence[object]) -> Checked:
-    """Check documents and return their meaning; nothing is stored.
-
-    Raises InvalidDocument with all their problems.
-    """
-    return checked(installation, documents, author_now(installation))
-
-
-def checked(
-    installation: Installation,
-    documents: Sequence[object],
-    known: Author,
-    count: int = FORESEEN,
-    *,
-    may_exist: bool = False,
-) -> Checked:
-    """Return what `check` does, each with its next `count` occurrences; nothing is locked.
-
-    `known` is the author and the instant of the request. With `may_exist`, a due date may be past.
-    """
-    app = installation.small_app
-    author, now = known
-    made = [
-        (one.model, one.plan)
-        for one in Drafts(documents, author, now, may_exist=may_exist).revisions
-        if one.model is not None
-    ]
-    with reading(installation.engine) as connection:
-        # As if they were applied: each in the place of the action of its name.
-        check_cycles(connection, app.id, {model.name: plan.watched for model, plan in made})
-        models = [model for model, _ in made]
-        warnings = action_warnings(connection, app, models, installation.settings)
-        upcoming = [
-            upcoming_of(connection, (app.id, NO_UID), plan, (now, app.zone), count)
-            for _, plan in made
-        ]
-        is_few = len(made) <= FEW
-        reach = [_reach(connection, app, model) if is_few else None for model in models]
-    return Checked(
-        tuple(
-            Described.of(when, name=one.name, warnings=found, reach=whom)
-            for one, found, whom, when in zip(models, warnings, reach, upcoming, strict=True)
-        )
-    )
-
-
-def author_now(installation: Installation) -> Author:
-    """Return the context of a change in the request's small app, and the database's clock."""
-    with reading(installation.engine) as connection:
-        return installation.author, read_clock(connection)
-
-
-def _reach(connection: sa.Connection, app: SmallApp, model: ScheduledActionModel) -> Reach | None:
-    if model.recipients is None:
-        return None
-    count, first = selection.reached(connection, app.id, model.recipients, SHOWN)
-    return Reach(count=count, first=tuple(first))
 
 
 @Verb("add_actions", "POST /api/actions:add", EDIT, kind=ACTION, status=201)

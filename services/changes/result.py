@@ -42,7 +42,9 @@ class Change(View):
         None, description="With details: the old rule and its next occurrences, if they change."
     )
     upcoming: Upcoming | None = Field(
-        None, description="With details: its rules and next occurrences, unless it is unchanged."
+        None,
+        description="With details: its rules and next occurrences, unless it is one of several"
+        " that are unchanged.",
     )
     refused: str | None = Field(None, description="Why it was not changed.")
 
@@ -90,7 +92,7 @@ def shown(
     for some in parts_of(made, AT_ONCE if details else len(made) or 1):
         coming: Sequence[tuple[Upcoming | None, Upcoming | None]] = [(None, None)] * len(some)
         if details:
-            coming = _upcoming(installation, app, some, kept)
+            coming = _upcoming(installation, app, some, kept, is_one=len(made) == 1)
         for one, (before, after) in zip(some, coming, strict=True):
             own = {} if one.model is None else {"warnings": next(warnings)}
             uid = None if dry_run and one.change is Done.CREATED else one.uid
@@ -104,16 +106,19 @@ def _upcoming(
     app: SmallApp,
     made: Sequence[changes.Change],
     kept: dict[int, Upcoming],
+    *,
+    is_one: bool,
 ) -> list[tuple[Upcoming | None, Upcoming | None]]:
     """Return the schedules of a few actions before and after a change that made a difference.
 
+    Of an action alone also without one.
     Those of plans that many actions share are `kept`, by their identities.
     """
     with reading(installation.engine) as connection:
         seen = read_clock(connection), app.zone
 
         def of(one: changes.Change, plan: Plan) -> Upcoming | None:
-            if one.change not in {Done.CREATED, Done.CHANGED}:
+            if one.change is Done.DELETED or (one.change is Done.UNCHANGED and not is_one):
                 return None
             if id(plan) in kept:
                 return kept[id(plan)]

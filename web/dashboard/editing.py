@@ -30,8 +30,6 @@ from web.dashboard.texts import say
 
 router = APIRouter(include_in_schema=False)
 ReaderOfEditor = Annotated[Visitor, viewing(Permission.EDIT)]
-# How many of the next occurrences stand beside the form.
-NEXT = 10
 # What the page shows of a document that is not read yet.
 NOTHING = {"faults": (), "meaning": None, "changed": (), "told": ()}
 
@@ -129,10 +127,11 @@ def _edit(
     opened = visitor.opened
     if shown is None and draft.uid:
         shown = actions.stored(opened, draft.uid)
-    known = changes.author_now(opened)
+    faults = draft.error.problems if isinstance(draft.error, InvalidDocument) else ()
     values = {
         **CHOICES,
-        **_known_names(opened, known),
+        **NOTHING,
+        **_known_names(opened),
         "app": app,
         "shown": shown,
         "draft": draft,
@@ -141,16 +140,14 @@ def _edit(
         # A change that was made meanwhile is not overwritten by a second try.
         "revision": draft.revision or (shown.revision if shown else ""),
         "is_outdated": isinstance(draft.error, Outdated),
-        "has_faults": isinstance(draft.error, InvalidDocument),
+        "faults": faults,
     }
-    is_read = draft.uid or draft.error
-    meaning = _meaning(visitor, app, draft, (shown, known)) if is_read else NOTHING
-    return render(request, "edit.html", {**meaning, **values}, 422 if draft.error else 200)
+    return render(request, "edit.html", values, 422 if draft.error else 200)
 
 
-def _known_names(opened: Installation, known: changes.Author) -> dict[str, Any]:
+def _known_names(opened: Installation) -> dict[str, Any]:
     """Return what documents of the small app may name, for the fields to offer."""
-    author, _ = known
+    author = opened.author
     names, sent = apps.names(opened), sendable(opened, author)
     found = steps.list_steps(opened).steps
     channels = list(opened.settings.notify) if author.trust.is_trusted else []
@@ -176,27 +173,20 @@ def _example(step: steps.Step, names: Mapping[str, Sequence[str]]) -> Any:
     return {**step.example, **known} if known else step.example
 
 
-def _meaning(
-    visitor: Visitor,
-    app: str,
-    draft: Draft,
-    read: tuple[actions.StoredAction | None, changes.Author] | None = None,
-) -> dict[str, Any]:
-    """Return what the page says of a document: its faults, or its meaning and what differs.
-
-    `read` is the stored action, and the author and the instant, if they were read already.
-    """
+def _meaning(visitor: Visitor, app: str, draft: Draft) -> dict[str, Any]:
+    """Return what the page says of a document: its faults, or its meaning and what differs."""
     values: dict[str, Any] = {**NOTHING, "app": app, "text": draft.text}
+    opened = visitor.opened
+    shown = actions.stored(opened, draft.uid) if draft.uid else None
     try:
         document = read_json(draft.text.encode())
-        shown, known = read or (None, changes.author_now(visitor.opened))
-        may_exist = bool(draft.uid)
-        found = changes.checked(visitor.opened, [document], known, NEXT, may_exist=may_exist)
+        if draft.uid:
+            found = changes.put(opened, draft.uid, document, None, dry_run=True)
+        else:
+            (found,) = changes.add(opened, [document], details=True, dry_run=True).root
     except InvalidDocument as error:
         return {**values, "faults": error.problems}
     except Refused as error:
         return {**values, "faults": [error]}
-    if shown is None and draft.uid:
-        shown = actions.stored(visitor.opened, draft.uid)
     changed = difference(shown.document, document) if shown else []
-    return {**values, "meaning": found.root[0], "changed": changed, "told": told_by(document)}
+    return {**values, "meaning": found, "changed": changed, "told": told_by(document)}

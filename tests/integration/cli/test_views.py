@@ -25,7 +25,6 @@ from services.apps import App, Apps, app_view
 from services.apps.changes import AppliedApp, AppliedApps, DeletedApp
 from services.apps.trust import HookSecret, TrustInApp
 from services.backfills import BackfillPlan, CancelledBackfills, StartedBackfill
-from services.changes import Checked
 from services.changes.result import Change, Changes
 from services.channels import Channels
 from services.doctor.report import Report
@@ -77,7 +76,7 @@ ONLY_HERE = {"app hook-secret", "down", "init", "migrate", "simulate", "token li
 ENDS_WITH_1: dict[Kind, int] = {Report: 1, RanAll: 1}
 BACKFILL = ("backfill", "nightly", "--from", "{hour}", "--to", "{hour}")
 CASES: list[tuple[str, tuple[str, ...], Kind]] = [
-    ("action check", ("{new}",), Checked),
+    ("action check", ("{new}",), Changes),
     ("action add", ("{new}",), Changes),
     ("action apply", ("{new}",), Changes),
     ("action apply", ("{new}", "--dry-run"), Changes),
