@@ -14,7 +14,7 @@ from runtime.config import Settings
 from runtime.plug_ins import added
 from services.installation import Installation
 from services.overview import overview_of
-from services.overview.vitals import vitals_of
+from services.status import status
 from services.status.pauses import list_pauses
 from web import health, metrics
 from web.api import actions, followers, installation, jobs, operations, people
@@ -72,7 +72,7 @@ def make_app(opened: Installation) -> FastAPI:
     )
     app.state.installation = opened
     app.state.handout = Handout(opened)
-    app.state.overviews, app.state.vitals = Kept(overview_of), Kept(vitals_of)
+    app.state.overviews, app.state.status = Kept(overview_of), Kept(status)
     app.state.pauses = Kept(list_pauses)
     app.state.downloads = Places(settings.web.download_s)
     app.state.registry, app.state.durations = metrics.registry_of(opened, monotonic())

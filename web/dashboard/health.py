@@ -1,20 +1,16 @@
 """The page of health: whether Minutebook itself works; pausing what it sends, from every page."""
 
-from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from models.roles import Permission
-from models.values.zones import in_zone
 from services import audit
 from services.doctor import environment
 from services.overview import TONES
-from services.overview.vitals import TICKS, Ticked
 from services.status import pauses
-from web.dashboard.drawing import Mark
-from web.dashboard.fields import in_zone as instant_in_zone
+from web.dashboard.fields import in_zone
 from web.dashboard.overview import FRESH_S, KEPT_S
 from web.dashboard.rendering import Page, render, see
 from web.dashboard.session import (
@@ -29,8 +25,6 @@ from web.dashboard.texts import say
 
 router = APIRouter(include_in_schema=False)
 ENTRIES = 20
-SLOW_MS = 5_000
-HEIGHT = 6.0
 OfInstallation = Annotated[Visitor, changing(Permission.OPERATE, is_of_installation=True)]
 
 
@@ -43,11 +37,11 @@ def show_health(
     """Show the daemon, workers, queues, findings and the audit trail; htmx asks for what lives."""
     opened, is_part = visitor.opened, is_fragment(request)
     is_admin = visitor.may(Permission.ADMINISTER)
-    vitals = request.app.state.vitals.of(opened, KEPT_S if is_part else FRESH_S)
+    status = request.app.state.status.of(opened, KEPT_S if is_part else FRESH_S)
     live = {
-        "vitals": vitals,
-        "verdict_tone": TONES[vitals.verdict.state],
-        "ticks": list(_ticks(vitals.ticks, Page(request).zone)),
+        "status": status,
+        "verdict_tone": TONES[status.verdict.state],
+        "queues": pauses.list_queues(opened).root,
     }
     if is_part:
         return render(request, "health_live.html", live)
@@ -59,30 +53,12 @@ def show_health(
     return render(request, "health.html", values)
 
 
-def _ticks(ticked: Sequence[Ticked], zone: str) -> Iterator[Mark]:
-    """Return a bar for each tick, as high as the tick was long."""
-    most = max((one.duration_ms for one in ticked), default=0.0) or 1.0
-    step = 100 / TICKS
-    for place, one in enumerate(ticked):
-        height = round(max(0.15, (HEIGHT - 0.3) * one.duration_ms / most), 2)
-        tip = say(
-            "health.tick",
-            at=in_zone(one.at, zone),
-            duration=f"{one.duration_ms:.0f}",
-            recorded=one.recorded,
-            lag=f"{one.lag_s:.1f}",
-        )
-        look = "warn" if one.duration_ms > SLOW_MS else "busy" if one.recorded else "idle"
-        x, width = round(place * step, 2), round(step * 0.8, 2)
-        yield Mark(x, round(HEIGHT - height, 2), width, height, look, tip)
-
-
 @router.post("/pause")
 def pause(request: Request, visitor: OfInstallation) -> RedirectResponse:
     """Pause everything, or a queue, for a span that the form offers, or until an instant."""
     form = visitor.form
     queue, reason = form.one("queue") or None, form.one("reason") or None
-    until = instant_in_zone(form.one("until"), Page(request).zone) or form.one("span") or None
+    until = in_zone(form.one("until"), Page(request).zone) or form.one("span") or None
     done = pauses.pause(visitor.opened, queue, queue is None, until, reason)
     return see(request, page_asked(request), _paused(done))
 

@@ -35,7 +35,6 @@ from services.actions import search
 from services.doctor.database import check_database
 from services.operations.filter import OperationFilter
 from services.overview import overview_of
-from services.overview.vitals import vitals_of
 from services.status import status
 from services.tokens import list_tokens
 from services.upcoming import show
@@ -207,7 +206,6 @@ class Furnished:
         assert status(seen).actions.total >= 1
         assert list(check_database(self.engine, self.settings))
         overview_of(seen)
-        vitals_of(seen)
         metrics.quick_samples(seen)
         metrics.slow_samples(seen)
         with reading(self.engine) as connection:

@@ -195,7 +195,7 @@ def test_all_doors_agree(web: Web, browse: Browse, situation: str) -> None:
     client, viewer = web.client(), web.client(Role.VIEWER, APP)
     browser = browse(web)
     web.app.state.overviews.forget()
-    web.app.state.vitals.forget()
+    web.app.state.status.forget()
 
     status = client.get("/api/status").raise_for_status().json()
     verdict = status["verdict"]
