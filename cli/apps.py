@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import DryRun, door, existing, existing_here
+from cli.arguments import DryRun, door, existing_here
 from cli.render import show
 from cli.tree import group
+from cli.verbs import offer
 from models.errors import Hint, InvalidDocument, Refused
 from models.tenant.document import APP_NAME
 from services import apps
@@ -17,6 +18,7 @@ from services.door import every
 from services.files import read_all, read_documents
 
 commands = group("Small apps: tenants with data, users and actions.")
+offer(commands, list=apps.list_apps, show=apps.show, delete=changes.delete)
 
 Name = Annotated[str, typer.Argument(help="Name of a small app.", metavar="APP")]
 
@@ -87,29 +89,7 @@ def apply(
     show(context, done, dry_run=dry_run)
 
 
-@commands.command("list")
-def list_apps(context: typer.Context) -> None:
-    """List the small apps."""
-    show(context, apps.Apps(every(door(context), apps.list_apps)))
-
-
-@commands.command("show")
-def show_app(context: typer.Context, name: Name) -> None:
-    """Show a small app: its status, last runs and document."""
-    show(context, existing(context).ask(apps.show, name))
-
-
 @commands.command("hook-secret")
 def hook_secret(context: typer.Context, name: Name) -> None:
     """Print the secret that signs the webhooks of a small app, for their receivers."""
     show(context, trust.hook_secret(existing_here(context), name))
-
-
-@commands.command("delete")
-def delete(
-    context: typer.Context,
-    name: Name,
-    yes: Annotated[bool, typer.Option("--yes", help="Also delete active actions.")] = False,
-) -> None:
-    """Delete a small app and all of its actions; history, users and data stay."""
-    show(context, existing(context).ask(changes.delete, name, is_sure=yes))

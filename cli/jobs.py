@@ -5,16 +5,17 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import door, existing
+from cli.arguments import door
 from cli.render import show
-from cli.tree import group as group_of
+from cli.tree import group
+from cli.verbs import offer
 from models.errors import Refused
 from services import jobs
-from services.door import every
 from services.files import read_documents
 from services.jobs.documents import EVERY_S, new_job
 
-commands = group_of("Jobs for workers in any language.")
+commands = group("Jobs for workers in any language.")
+offer(commands, list=jobs.list_jobs, delete=jobs.delete)
 
 
 @commands.command("add")
@@ -66,24 +67,6 @@ def import_jobs(
     """Store the jobs of a file, all or none; first runs are spread over each interval."""
     documents = read_documents(file, jobs.LONGEST_IMPORT)
     show(context, door(context).ask(jobs.import_jobs, documents))
-
-
-@commands.command("list")
-def list_jobs(
-    context: typer.Context,
-    limit: Annotated[int | None, typer.Option(min=1, help="How many to list.")] = None,
-) -> None:
-    """List the jobs of the small app."""
-    show(context, jobs.Jobs(every(existing(context), jobs.list_jobs, limit)))
-
-
-@commands.command("delete")
-def delete(
-    context: typer.Context,
-    id: Annotated[str, typer.Argument(help="Id of a job.", metavar="ID")],
-) -> None:
-    """Delete a job; the history of its runs stays."""
-    show(context, existing(context).ask(jobs.delete, id))
 
 
 def _pairs(texts: list[str]) -> dict[str, str]:

@@ -2,20 +2,19 @@
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from cli.arguments import AllApps, DryRun, Timeout, Wait, existing, of
 from cli.render import print_line, show
 from cli.tree import group
+from cli.verbs import with_fields
 from models.errors import Refused
 from models.operation import WENT_WELL, OperationState
 from services import operations
 from services.door import every
-
-if TYPE_CHECKING:
-    from services.operations.filter import OperationFilter
+from services.operations.filter import OperationFilter
 
 commands = group("Runs of actions: list, show, retry, cancel.")
 
@@ -28,34 +27,20 @@ Ids = Annotated[
     list[str] | None,
     typer.Argument(help="Ids of runs, instead of filters.", metavar="[ID...]"),
 ]
-# The filters that choose the same runs for a list and for a change.
-OfAction = Annotated[str | None, typer.Option("--action", help="Only this action (name or uid).")]
-InState = Annotated[list[OperationState] | None, typer.Option(help="Only in this state.")]
-Since = Annotated[
-    str | None,
-    typer.Option(help="Only what was recorded since this instant; P1D means one day ago."),
+EveryApp = Annotated[
+    bool, typer.Option("--all-apps", "-A", help="Those of all small apps, instead of --app.")
 ]
-Until = Annotated[str | None, typer.Option(help="Only what was recorded before this instant.")]
-Reason = Annotated[
-    str | None, typer.Option(help="Only with this text in the reason of the state, or the error.")
-]
-OfTask = Annotated[str | None, typer.Option("--task", help="Only of this Celery task.")]
 
 
 @commands.command("list")
-def list_runs(  # noqa: PLR0917 - typer passes them by name
+@with_fields
+def list_runs(
     context: typer.Context,
-    action: OfAction = None,
-    state: InState = None,
+    wanted: OperationFilter,
     all_apps: AllApps = False,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many to list.")] = 20,
-    since: Since = None,
-    until: Until = None,
-    reason: Reason = None,
-    task: OfTask = None,
 ) -> None:
     """List the runs of one small app or all, the newest first."""
-    wanted = _filter(action, state, since, until, reason, task)
     asked = {"wanted": wanted, "all_apps": all_apps}
     listed = every(existing(context), operations.list_operations, limit, **asked)
     show(context, operations.Operations(listed), all_apps=all_apps)
@@ -108,16 +93,13 @@ def _changing(verb: str, text: str) -> None:
     """Make the command of a change, with the same options for each."""
 
     @commands.command(verb, help=text)
-    def change(  # noqa: PLR0917 - typer passes them by name
+    @with_fields
+    def change(
         context: typer.Context,
+        wanted: OperationFilter,
+        *,
         ids: Ids = None,
-        action: OfAction = None,
-        state: InState = None,
-        all_apps: AllApps = False,
-        since: Since = None,
-        until: Until = None,
-        reason: Reason = None,
-        task: OfTask = None,
+        all_apps: EveryApp = False,
         dry_run: DryRun = False,
         wait: Wait = False,
         timeout: Timeout = 3600.0,
@@ -125,7 +107,6 @@ def _changing(verb: str, text: str) -> None:
         from services.runs import many
         from services.waiting import all_of
 
-        wanted = _filter(action, state, since, until, reason, task)
         filters = wanted.model_dump(exclude_defaults=True)
         opened = existing(context)
         if ids and filters:
@@ -145,22 +126,6 @@ _changing(
     "Run missed, failed, partial or cancelled ones again, under their action's current revision.",
 )
 _changing("cancel", "Cancel runs at once if they have not started; ask running ones to end.")
-
-
-def _filter(
-    action: str | None,
-    state: Sequence[OperationState] | None,
-    since: str | None,
-    until: str | None,
-    reason: str | None,
-    task: str | None,
-) -> "OperationFilter":
-    """Return the filter of the options that lists and changes share."""
-    from services.operations.filter import OperationFilter
-
-    given = {"action": action, "state": tuple(state or ()), "since": since, "until": until}
-    given |= {"reason": reason, "task": task}
-    return OperationFilter(**{name: value for name, value in given.items() if value})
 
 
 def _change_each(

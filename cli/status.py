@@ -7,11 +7,13 @@ import typer
 from cli.arguments import Until, door, existing, existing_here, of
 from cli.render import show
 from cli.tree import group
+from cli.verbs import offer
 from models.errors import Refused
 from services import status as states
 from services.status import pauses
 
 queues = group("Queues: list what is sent to.")
+offer(queues, list=pauses.list_queues)
 
 All = Annotated[bool, typer.Option("--all", help="Everything.")]
 Queue = Annotated[
@@ -68,9 +70,3 @@ def resume(context: typer.Context, all_: All = False, queue: Queue = None) -> No
     if not (all_ or queue or of(context).is_bound):
         raise Refused("write --all, --queue NAME or --app NAME; `minutebook pause` lists them")
     show(context, existing(context).ask(pauses.resume, queue, all_))
-
-
-@queues.command("list")
-def list_queues(context: typer.Context) -> None:
-    """List the queues that are paused, and those that have runs or workers."""
-    show(context, existing(context).ask(pauses.list_queues))

@@ -32,13 +32,13 @@ class Tested(View):
 
 @Verb("list_channels", "GET /api/channels", READ, is_of_installation=True)
 def list_all(installation: Installation) -> Channels:
-    """Return the channels that the settings name, without their URLs."""
+    """List the channels that the settings name."""
     return Channels(tuple(Channel(name=name) for name in sorted(installation.settings.notify)))
 
 
 @Verb("test_channel", "POST /api/channels/{name}/test", ADMINISTER, is_of_installation=True)
 def test(installation: Installation, name: str) -> Tested:
-    """Send a test message to a channel, from the machine that answers.
+    """Send a test message to a channel.
 
     Raises NotFound, and Refused if the service did not take it.
     """

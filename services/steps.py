@@ -47,10 +47,7 @@ class Steps(View):
 
 @Verb("list_steps", "GET /api/steps", READ)
 def list_steps(installation: Installation) -> Steps:
-    """List the steps that actions may name.
-
-    They are built-in or user-defined; the modules that failed to load stand beside them.
-    """
+    """List built-in and user-defined steps, and modules that failed to load."""
     registry = installation.registry
     known = sorted(registry.steps.values(), key=lambda spec: spec.order)
     steps = (_step(spec, registry) for spec in known)

@@ -13,7 +13,9 @@ import typer
 from cli.arguments import AllApps, DryRun, Timeout, Wait, door, existing, of
 from cli.render import print_lines, show, text_of
 from cli.tree import group
+from cli.verbs import with_fields
 from models.errors import InvalidDocument, Refused
+from models.store.actions.search import ActionFilter
 from models.values import counted
 from services import actions
 from services.door import every
@@ -161,21 +163,11 @@ def rename(
 
 
 @commands.command("list")
-def list_actions(
-    context: typer.Context,
-    all_apps: AllApps = False,
-    unhealthy: Annotated[bool, typer.Option("--unhealthy", help="Only unhealthy actions.")] = False,
-    owner: Annotated[str | None, typer.Option(help="Only actions of this owner.")] = None,
-    task: Annotated[
-        str | None, typer.Option(help="Only actions that send this Celery task.")
-    ] = None,
-) -> None:
+@with_fields
+def list_actions(context: typer.Context, wanted: ActionFilter, all_apps: AllApps = False) -> None:
     """List the actions of one small app or all."""
-    from models.store.actions.search import ActionFilter, Standing
     from services.actions import search
 
-    standing = Standing.TROUBLED if unhealthy else None
-    wanted = ActionFilter(owner=owner, task=task, standing=standing)
     listed = every(existing(context), search.list_actions, wanted=wanted, all_apps=all_apps)
     show(context, actions.Actions(listed), all_apps=all_apps)
 

@@ -7,22 +7,17 @@ import typer
 from cli.arguments import existing
 from cli.render import print_exactly, show
 from cli.tree import group
+from cli.verbs import offer
 from data.services import summary, templates
-from services.door import every
 
 commands = group("Mail templates of a small app.")
+offer(commands, list=templates.list_templates, send_test=templates.send_test)
 
 Name = Annotated[str, typer.Argument(help="The template's name.", metavar="NAME")]
 User = Annotated[str | None, typer.Option(help="User to show (default: sample values).")]
 
 Html = Annotated[bool, typer.Option("--html", help="Print only the HTML part.")]
 TextAlone = Annotated[bool, typer.Option("--text", help="Print only the text part.")]
-
-
-@commands.command("list")
-def list_templates(context: typer.Context) -> None:
-    """List the templates of the small app and the number of their problems."""
-    show(context, templates.Templates(every(existing(context), templates.list_templates)))
 
 
 @commands.command("preview")
@@ -50,15 +45,3 @@ def preview_summary(context: typer.Context, html: Html = False, text: TextAlone 
         print_exactly(made.html)
     else:
         show(context, made, text_alone=text)
-
-
-@commands.command("send-test")
-def send_test(
-    context: typer.Context,
-    name: Name,
-    *,
-    to: Annotated[str, typer.Option(help="The recipient's address.")],
-    user: User = None,
-) -> None:
-    """Send a template to one address as a test mail, without a run."""
-    show(context, existing(context).ask(templates.send_test, name, to, user))

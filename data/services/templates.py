@@ -94,9 +94,9 @@ def list_templates(
     cursor: str | None = None,
     known: Mapping[str, Any] | None = None,
 ) -> Page[TemplateRow]:
-    """List the mail templates of a small app, by name.
+    """List the templates of the small app and the number of their problems.
 
-    Each has the number of its problems. `known` are the settings of the app's document, if they
+    `known` are the settings of the app's document, if they
     were read already.
     """
     settings = _settings_of(installation) if known is None else known
@@ -195,10 +195,12 @@ def html_of(made: TemplatePreview) -> str:
 def send_test(
     installation: Installation,
     name: str,
-    to: Annotated[str, Field(description="One address.")],
-    user: str | None = None,
+    to: Annotated[str, Field(description="The recipient's address.")],
+    user: Annotated[
+        str | None, Field(description="The user to show; sample values without one.")
+    ] = None,
 ) -> TriedMail:
-    """Send a mail template to one address.
+    """Send a template to one address as a test mail, without a run.
 
     Raises Refused and SchedulerError. It counts towards the small app's messages a minute, and
     stands in the audit trail.

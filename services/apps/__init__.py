@@ -92,7 +92,7 @@ def app_view() -> type[App]:
 
 @Verb("list_apps", "GET /api/apps", READ, pages=Apps)
 def list_apps(installation: Installation, limit: int, cursor: str | None = None) -> Page[AppRow]:
-    """List the small apps that the token may see, by name."""
+    """List the small apps."""
     only = installation.app_name if installation.is_bound else None
     with reading(installation.engine) as connection:
         found = tenants.page(connection, cursor, limit + 1, only)
@@ -110,7 +110,10 @@ def app_names(installation: Installation) -> list[str]:
 
 @Verb("show_app", "GET /api/apps/{app=name}", READ)
 def show(installation: Installation, name: str) -> App:
-    """Return a small app; raises NotFound."""
+    """Show a small app: its status, last runs and document.
+
+    Raises NotFound.
+    """
     with reading(installation.engine) as connection:
         app = find_app(connection, installation, name)
         now = read_clock(connection)

@@ -1,6 +1,7 @@
 """Create, replace and delete small apps."""
 
 from collections.abc import Callable, Sequence
+from typing import Annotated
 
 import sqlalchemy as sa
 from pydantic import Field
@@ -25,6 +26,7 @@ from services.warnings import app_warnings
 from tasks.built_in import built_in_steps
 
 MOST_NAMED = 12
+Sure = Annotated[bool, Field(description="Also delete active actions.")]
 # A small app is longer than an action, because it includes mails.
 LONGEST_APP = 64 * 2**20
 
@@ -105,8 +107,8 @@ def put(
     ADMINISTER,
     is_of_installation=True,
 )
-def delete(installation: Installation, name: str, *, is_sure: bool = False) -> DeletedApp:
-    """Delete a small app with its actions; 409 if it has active ones, without `force`.
+def delete(installation: Installation, name: str, *, is_sure: Sure = False) -> DeletedApp:
+    """Delete a small app and all of its actions; history, users and data stay.
 
     Raises Refused for active ones unless `is_sure`.
     """
@@ -118,7 +120,7 @@ def delete(installation: Installation, name: str, *, is_sure: bool = False) -> D
     if ended and not is_sure:
         raise Refused(
             f'small app "{name}" has active actions: {listed(ended)}',
-            Hint("add --yes", http="send force=true"),
+            Hint("add --force", http="send force=true"),
         )
     deleted = delete_app(
         installation.engine, ChangeContext(installation.actor, app, built_in_steps())

@@ -40,7 +40,7 @@ SYSTEM_TZ = Path("/usr/share/zoneinfo/tzdata.zi")
 MOST_PLANS = 10_000
 _TARGET = re.compile(r'"(?:webhook|url)":"((?:env|file):(?:[^"\\]|\\.)+)"')
 REFERENCE_HINT = "set it where workers run; this is what the command sees in its own environment"
-ALERT_HINT = "see `minutebook action list --unhealthy --all-apps`"
+ALERT_HINT = "see `minutebook action list --standing troubled --all-apps`"
 
 
 def check_database(engine: sa.Engine, settings: Settings) -> Iterator[Checked]:

@@ -100,7 +100,7 @@ def import_jobs(installation: Installation, documents: Sequence[Document]) -> Im
 
 @Verb("list_jobs", "GET /api/apps/{app}/jobs", READ, pages=Jobs)
 def list_jobs(installation: Installation, limit: int, cursor: str | None = None) -> Page[JobRow]:
-    """List the jobs of a small app, by id.
+    """List the jobs of the small app.
 
     Raises Refused for a wrong cursor.
     """

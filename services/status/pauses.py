@@ -130,7 +130,7 @@ def list_pauses(installation: Installation, ended: bool = False) -> Pauses:
 
 @Verb("list_queues", "GET /api/queues", READ, is_of_installation=True)
 def list_queues(installation: Installation) -> Queues:
-    """List the queues that are paused, and those that have operations or workers."""
+    """List the queues that are paused, and those that have runs or workers."""
     with reading(installation.engine) as connection:
         return queues_in(connection, installation.settings.worker.lease)
 

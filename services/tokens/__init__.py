@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Annotated
 
 from pydantic import Field
 
@@ -70,12 +71,19 @@ class RevokedToken(View):
 )
 def create(
     installation: Installation,
-    role: Role,
-    expires: str | None,
-    name: str | None = None,
-    tasks: Sequence[str] | None = None,
+    role: Annotated[Role, Field(description="What its bearer may do.")],
+    expires: Annotated[
+        str | None, Field(description="Lifetime, such as P90D; until it is revoked without one.")
+    ] = None,
+    name: Annotated[
+        str | None, Field(description="The person or program that it is for, such as Ann.")
+    ] = None,
+    tasks: Annotated[
+        Sequence[str] | None,
+        Field(description="The tasks that a worker follows with it: names or patterns."),
+    ] = None,
 ) -> NewToken:
-    """Make a token for the request's small app if it is bound to one, else for the installation.
+    """Create a token, of the small app that is named or of the installation; it is shown once.
 
     `expires` is an ISO 8601 duration; without it the token lasts until it is revoked.
     Changes made by it carry `name`, that of its person or program. With patterns of `tasks`, a
@@ -120,7 +128,7 @@ def create_first(installation: Installation) -> NewToken | None:
 
 @Verb("list_tokens", "GET /api/tokens", ADMINISTER, pages=Tokens)
 def list_tokens(installation: Installation, limit: int, cursor: str | None = None) -> Page[Token]:
-    """List the tokens that are not revoked, without their secrets, the newest first."""
+    """List the tokens that are not revoked."""
     with reading(installation.engine) as connection:
         found = tokens.listed(connection, installation.scope, cursor, limit + 1)
     shown, following = first_of(found, limit, lambda row: row["id"])
@@ -129,9 +137,9 @@ def list_tokens(installation: Installation, limit: int, cursor: str | None = Non
 
 @Verb("revoke_token", "DELETE /api/tokens/{id}", ADMINISTER)
 def revoke(installation: Installation, id: str) -> RevokedToken:
-    """Revoke a token, at once.
+    """Revoke a token, with the sessions that it opened, or one session, at once.
 
-    It may be a session or a link; its next request is refused. Raises NotFound.
+    Raises NotFound.
     """
     with installation.engine.begin() as connection:
         kind, app_id = tokens.revoke(connection, id, installation.scope)

@@ -100,7 +100,7 @@ class DeletedUser(View):
 
 @Verb("add_user", "POST /api/apps/{app}/users", EDIT, status=201)
 def add(installation: Installation, new: NewUser) -> AddedUser:
-    """Store a new user, which raises the events created and activated; 409 for a known id."""
+    """Store a new user. Raises the events created and activated."""
     app = installation.small_app
     row = new.model_dump(exclude_none=True, exclude={"activated_at"})
     with installation.engine.begin() as connection:
@@ -137,9 +137,9 @@ def show(installation: Installation, id: str) -> User:
 
 @Verb("update_user", "PATCH /api/apps/{app}/users/{user=id}", EDIT)
 def update(installation: Installation, id: str, changed: ChangedUser) -> User:
-    """Change a user; fields that are left out stay.
+    """Change the given values of a user. A new `activated_at` raises the event activated.
 
-    A new `activated_at` raises the event. Raises NotFound and InvalidDocument.
+    Raises NotFound and InvalidDocument.
     """
     given = changed.model_dump(exclude_none=True)
     if not given:
@@ -156,7 +156,7 @@ def update(installation: Installation, id: str, changed: ChangedUser) -> User:
 
 @Verb("delete_user", "DELETE /api/apps/{app}/users/{user=id}", EDIT)
 def delete(installation: Installation, id: str) -> DeletedUser:
-    """Delete a user; operations about the user stay.
+    """Delete a user. Runs about the user stay.
 
     Memberships in groups go too. Raises NotFound.
     """
@@ -196,7 +196,7 @@ def import_rows(
 
 @Verb("list_users", "GET /api/apps/{app}/users", READ, pages=Users)
 def list_users(installation: Installation, limit: int, cursor: str | None = None) -> Page[User]:
-    """List the users of a small app, by id."""
+    """List the users of the small app."""
     with reading(installation.engine) as connection:
         found = users.page(connection, installation.small_app.id, cursor, limit + 1)
     shown, following = first_of(found, limit, lambda user: user.id)

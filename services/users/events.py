@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 from uuid import uuid4
 
 import sqlalchemy as sa
@@ -50,9 +50,13 @@ class SentEvent(View):
     status=202,
 )
 def send(
-    installation: Installation, event: str, user: str, id: str | None = None, at: str | None = None
+    installation: Installation,
+    event: Annotated[str, Field(description="Its name.")],
+    user: Annotated[str, Field(description="Id of the user.")],
+    id: Annotated[str | None, Field(description="Its own id; a new one without it.")] = None,
+    at: Annotated[str | None, Field(description="When it happened; now without it.")] = None,
 ) -> SentEvent:
-    """Store an event of a user; the same id twice changes nothing."""
+    """Record an event of a user. Sending the same id twice changes nothing."""
     name = _read("event", event_name, event)
     given = None if id is None else _read("id", event_id, id)
     _check(name, given)

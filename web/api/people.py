@@ -30,7 +30,7 @@ def import_users(
 
 @answers(router, events.send, openapi_extra=reads_model(events.NewEvent))
 def send_event(opened: Installation, body: Body) -> events.SentEvent:
-    """Store an event of a user; the same id twice changes nothing."""
+    """Record an event of a user. Sending the same id twice changes nothing."""
     event = value_of(body, events.NewEvent)
     return events.send(opened, event.event, event.user, event.id, event.at)
 

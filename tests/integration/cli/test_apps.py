@@ -118,17 +118,17 @@ def test_a_small_app_with_active_actions_is_deleted_only_when_told_so(
     call("--app", "shop", "action", "add", write(make_document(when=FAR)))
 
     asked = call("app", "delete", "shop")
-    done = call("app", "delete", "shop", "--yes", "--json")
+    done = call("app", "delete", "shop", "--force", "--json")
 
     assert asked.code == 2
-    assert '"every minute"; add --yes' in asked.err
+    assert '"every minute"; add --force' in asked.err
     assert (done.code, done.json) == (0, {"name": "shop", "actions": 2, "cancelled": 0})
     assert call("app", "show", "shop").code == 2
     assert call("app", "delete", "shop").code == 2
 
 
 def test_the_default_small_app_stays(call: Call) -> None:
-    refused = call("app", "delete", "default", "--yes")
+    refused = call("app", "delete", "default", "--force")
 
     assert refused.code == 2
     assert "cannot be deleted" in refused.err

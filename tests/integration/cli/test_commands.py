@@ -212,7 +212,7 @@ def test_on_a_terminal_a_run_that_would_mail_asks(
     assert said is stored
 
 
-@pytest.mark.parametrize("command", [("migrate",), ("app", "list")])
+@pytest.mark.parametrize("command", [("migrate",), ("app", "add", "shop")])
 def test_a_command_that_makes_a_home_folder_says_so(
     call: Call, tmp_path: Path, command: tuple[str, ...]
 ) -> None:

@@ -25,7 +25,7 @@ def ann(call: Call) -> str:
 def test_a_user_is_added_with_what_was_given(call: Call) -> None:
     added = call(
         *("user", "add", "ben", "--email", "ben@example.com", "--name", "Ben", "--group", "shop"),
-        *("--group", "board", "--activated-at", "2026-01-05T09:00:00Z", "--inactive"),
+        *("--group", "board", "--activated-at", "2026-01-05T09:00:00Z", "--no-active"),
     )
     (row,) = call("user", "list", "--json").json
     table = call("user", "list")
@@ -43,7 +43,7 @@ def test_a_user_is_shown_changed_and_deleted(call: Call, ann: str) -> None:
     before = call("user", "show", ann, "--json").json
     call("user", "update", ann, "--group", "board", "--group", "shop")
 
-    changed = call("user", "update", ann, "--name", "Ann", "--inactive", "--json").json
+    changed = call("user", "update", ann, "--name", "Ann", "--no-active", "--json").json
     left = call("user", "update", ann, "--group", "", "--active", "--json").json
     deleted = call("user", "delete", ann)
 

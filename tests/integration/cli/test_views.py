@@ -110,7 +110,7 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("app add", ("shop", "--tasks", "shop.*"), TrustInApp),
     ("app list", (), Apps),
     ("app show", ("default",), App),
-    ("app delete", ("shop", "--yes"), DeletedApp),
+    ("app delete", ("shop", "--force"), DeletedApp),
     ("template list", (), Templates),
     ("template preview", ("hello",), TemplatePreview),
     ("template summary", (), SummaryPreview),
