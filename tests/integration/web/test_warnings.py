@@ -11,7 +11,6 @@ from runtime.config import Settings
 from services import changes, users
 from services.apps import trust
 from tests.integration.web.conftest import (
-    ANN,
     APP,
     NIGHTLY,
     Serve,
