@@ -171,10 +171,10 @@ def calendar(history: ActionHistory, page: str) -> Calendar:
     weeks = [monday + timedelta(weeks=number) for number in range((last - monday).days // 7 + 1)]
     width = 100 / len(weeks)
     days: list[Mark] = []
-    months, month = [], 0
+    months = []
     for column, week in enumerate(weeks):
-        if week.month != month:
-            month = week.month
+        # Its first week: none for the end of a month at the left.
+        if week.day <= 7:
             months.append(Label(round(column * width, 2), 0.9, f"{week:%b}"))
         for row in range(7):
             place = Mark(
