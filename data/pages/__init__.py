@@ -12,10 +12,9 @@ from data.services.status import DataOfApp
 from models.errors import InvalidDocument, Refused
 from services.apps import App
 from services.installation import Installation
-from web.dashboard.endings import ending_of
 from web.dashboard.rendering import POLICY, render, see
 from web.dashboard.session import Editor, Viewer, is_fragment
-from web.dashboard.texts import say
+from web.dashboard.texts import ending_of, say
 
 router = APIRouter(include_in_schema=False)
 MOST_TEMPLATES = 100

@@ -1,14 +1,20 @@
 """The rules of actions in words."""
 
-from datetime import datetime, timedelta
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+from zoneinfo import ZoneInfo
 
-from cron import ClockChange, clock_changes
+from cron import ClockChange, CronSchedule, clock_changes
 from models.action.exceptions import Closed
 from models.action.plan import Plan, UnreadablePlan
 from models.action.recurrence import RecurrenceModel
 from models.action.rules import CronModel, cron_schedule
 from models.values.zones import in_zone
-from services.second_opinion import second_opinion
+
+if TYPE_CHECKING:
+    from croniter import croniter
 
 # How far ahead clock changes are shown.
 YEAR = timedelta(days=366)
@@ -52,7 +58,7 @@ def daylight_notes(plan: Plan, since: datetime, until: datetime) -> tuple[str, .
 
 def _other_engine(rule: str, change: ClockChange) -> str:
     """Return where croniter's answer differs around a clock change, empty where it does not."""
-    differing = second_opinion(rule, change)
+    differing = croniter_comparison(rule, change)
     also = "also " if change.runs_at else ""
     verbs = zip((f"would {also}run", "would not run"), differing, strict=True)
     said = [f"{verb} at {_first(them, change.zone)}" for verb, them in verbs if them]
@@ -72,3 +78,46 @@ def _moved(change: ClockChange) -> str:
     both = any(at >= change.at for at in change.runs_at)
     effect = "runs both times" if both else "runs the first time"
     return f"{change.named} comes twice in {change.zone}: {effect}"
+
+
+# Both are asked for the occurrences from this long before the change until this long after it.
+AROUND = timedelta(hours=3)
+_SECOND = timedelta(seconds=1)
+
+
+class Differing(NamedTuple):
+    """The instants, in order, at which only croniter or only Minutebook runs a rule."""
+
+    only_croniter: tuple[datetime, ...] = ()
+    only_ours: tuple[datetime, ...] = ()
+
+
+@lru_cache(maxsize=10_000)
+def croniter_comparison(rule: str, change: ClockChange) -> Differing:
+    """Return where croniter and our kernel differ around a clock change.
+
+    They do not differ on a rule that croniter refuses.
+    """
+    since, until = change.at - AROUND - _SECOND, change.at + AROUND
+    ours = set(CronSchedule(rule, change.zone).between(since, until))
+    theirs = _of_croniter(rule, change.zone, since, until)
+    if theirs is None:
+        return Differing()
+    return Differing(tuple(sorted(theirs - ours)), tuple(sorted(ours - theirs)))
+
+
+def _of_croniter(rule: str, zone: str, since: datetime, until: datetime) -> set[datetime] | None:
+    """Return croniter's occurrences in (since, until], in UTC; None for a rule that it refuses."""
+    from croniter import CroniterError, croniter
+
+    try:
+        # With what it calls a bug, it reads the two fields of days as Debian's cron does.
+        asked = croniter(rule, since.astimezone(ZoneInfo(zone)), implement_cron_bug=True)
+        return set(_until(asked, until))
+    except CroniterError:
+        return None
+
+
+def _until(asked: "croniter", until: datetime) -> Iterator[datetime]:
+    while (at := asked.get_next(datetime).astimezone(UTC)) <= until:
+        yield at

@@ -29,7 +29,6 @@ from runtime.database import each_committed, reading
 from runtime.db_retry import Begin, start
 from runtime.logs.events import EventLog
 from services.followers import attempts
-from services.followers.details import Details
 from services.followers.documents import (
     Beat,
     BeatAnswer,
@@ -189,7 +188,8 @@ def beat_many(follower: Follower, _id: str, said: Beats) -> BeatAnswers:
 def end(follower: Follower, id: str, said: EndReport) -> None:
     """Report how a task ended; the same report again changes nothing. 409 if the lease is lost."""
     opened, key = follower.opened, _key(id, said.lease)
-    report = Details.by(opened.settings.celery).in_lines(said.model_dump(exclude_defaults=True))
+    given = said.model_dump(exclude_defaults=True)
+    report = attempts.in_lines(given, opened.settings.celery.secret)
 
     def act(connection: sa.Connection) -> Any:
         with _knowing:

@@ -1,5 +1,6 @@
 """What is written of the attempts of followed tasks: claims, ends and discarded messages."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -23,6 +24,7 @@ from models.tables import operations
 from models.worker_kinds import CELERY
 from runtime.clock import utc_now
 from runtime.sections import AlertSettings
+from runtime.sections.celery import HIDDEN
 from tasks.steps.celery_task import STEP
 
 # The message came before its attempt was recorded: its task was just put back.
@@ -159,3 +161,26 @@ def _delay(report: Mapping[str, Any]) -> timedelta:
     at = datetime.fromisoformat(report["at"])
     now = utc_now()
     return max(timedelta(0), (at if at.tzinfo else at.replace(tzinfo=now.tzinfo)) - now)
+
+
+MOST_LINES = 100
+LONGEST_LINE = 1_000
+_SAID = ("traceback", "returned")
+
+
+def in_lines(report: Mapping[str, Any], hidden: re.Pattern[str] | None) -> dict[str, Any]:
+    """Return a report with log lines in place of what the task said of its end, redacted."""
+
+    def shown(line: object) -> str:
+        text = str(line)[:LONGEST_LINE]
+        return text if hidden is None else hidden.sub(HIDDEN, text)
+
+    at, given, returned = utc_now().isoformat(), report.get("traceback"), report.get("returned")
+    lines = [
+        {"at": at, "level": "ERROR", "message": shown(line)}
+        for line in (given[-MOST_LINES:] if isinstance(given, list) else ())
+    ]
+    if isinstance(returned, str):
+        lines.append({"at": at, "level": "INFO", "message": shown(f"returned {returned}")})
+    kept = {key: value for key, value in report.items() if key not in (*_SAID, "lines")}
+    return {**kept, "lines": lines} if lines else kept

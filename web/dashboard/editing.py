@@ -11,7 +11,7 @@ from models.errors import InvalidDocument, Outdated, Refused, SchedulerError
 from models.json_text import read_json
 from models.notices import Target
 from models.roles import Permission
-from services import actions, apps, changes, hooks, steps
+from services import actions, apps, changes, channels, steps
 from services.actions import whole
 from services.changes.sendable import sendable
 from services.installation import Installation
@@ -93,7 +93,7 @@ def try_hook(request: Request, visitor: Editor) -> HTMLResponse:
     if kind not in HOOK_KINDS:
         raise Refused(say("hook.unknown", kind=kind))
     try:
-        done = hooks.send_test(visitor.opened, action, Target(kind, to))
+        done = channels.try_hook(visitor.opened, action, Target(kind, to))
     except Refused as error:
         return render(request, "tried.html", {"error": error.on_page, "to": ""})
     return render(request, "tried.html", {"error": "", "to": done.to})

@@ -28,9 +28,8 @@ from services.doctor.disk import in_words
 from services.operations import OperationRow
 from services.status.pauses import PauseRow
 from services.words import brief
-from web.dashboard.endings import ending_of
 from web.dashboard.fields import as_field
-from web.dashboard.texts import person, say, step_name, texts
+from web.dashboard.texts import ending_of, person, say, step_name, texts
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"

@@ -2,12 +2,14 @@
 
 import re
 import tomllib
+from datetime import timedelta
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from models.store.tokens import SIGNED_ON
+from models.values.durations import lasting
 from runtime.plug_ins import named
 
 # The author of what a token or a session with a name does.
@@ -46,3 +48,25 @@ def texts() -> dict[str, Any]:
         own = tomllib.loads((files(package) / "texts.toml").read_text("utf-8"))
         made |= {section: made.get(section, {}) | said for section, said in own.items()}
     return made
+
+
+class Running(Protocol):
+    """What knows when it should end."""
+
+    @property
+    def eta_s(self) -> float | None: ...
+    @property
+    def is_longer_than_usual(self) -> bool: ...
+
+
+def ending_of(left: Running) -> str:
+    """Return `ends in 40 s`, `longer than usual`, or nothing."""
+    if left.is_longer_than_usual:
+        return say("overview.longer")
+    return "" if left.eta_s is None else say("overview.eta", span=_seconds(left.eta_s))
+
+
+def _seconds(seconds: float) -> str:
+    # "0 s" would say that it is over.
+    whole = timedelta(seconds=max(1, round(seconds)))
+    return " ".join(lasting(whole).split()[:2])

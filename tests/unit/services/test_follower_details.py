@@ -5,13 +5,11 @@ from typing import Any
 import pytest
 
 from runtime.sections.celery import CelerySettings
-from services.followers.details import LONGEST_LINE, MOST_LINES, Details
-
-DETAILS = Details.by(CelerySettings())
+from services.followers.attempts import LONGEST_LINE, MOST_LINES, in_lines
 
 
-def lines_of(report: dict[str, Any], details: Details = DETAILS) -> list[tuple[str, str]]:
-    kept = details.in_lines({"outcome": "failed", **report})
+def lines_of(report: dict[str, Any], **settings: str) -> list[tuple[str, str]]:
+    kept = in_lines({"outcome": "failed", **report}, CelerySettings(**settings).secret)
     return [(line["level"], line["message"]) for line in kept.get("lines", [])]
 
 
@@ -50,9 +48,9 @@ def test_a_hostile_task_cannot_fill_the_table() -> None:
 
 
 def test_an_installation_may_hide_all() -> None:
-    details = Details.by(CelerySettings(hide=".+"))
+    found = lines_of({"traceback": ["a"], "returned": "b"}, hide=".+")
 
-    assert {text for _, text in lines_of({"traceback": ["a"], "returned": "b"}, details)} == {"***"}
+    assert {text for _, text in found} == {"***"}
 
 
 def test_an_expression_that_is_none_stops_the_start() -> None:

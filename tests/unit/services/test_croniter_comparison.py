@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from cron import CronSchedule, clock_changes
-from services.actions.rules import YEAR, daylight_notes
-from services.second_opinion import AROUND, second_opinion
+from services.actions.rules import AROUND, YEAR, croniter_comparison, daylight_notes
 from tests.factories import make_plan, make_rule
 
 NOW = datetime(2026, 11, 25, tzinfo=UTC)
@@ -52,7 +51,7 @@ def test_a_note_names_both_answers(rule: str, zone: str, expected: tuple[str, ..
 
 def test_both_are_asked_over_the_same_hours() -> None:
     change = clock_changes(CronSchedule("*/10 2 * * *", "Europe/Paris"), NOW, NOW + YEAR)[1]
-    differing = second_opinion("*/10 2 * * *", change)
+    differing = croniter_comparison("*/10 2 * * *", change)
 
     assert all(abs(at - change.at) <= AROUND for found in differing for at in found)
 
@@ -63,6 +62,6 @@ def test_an_occurrence_that_croniter_lacks_is_named_too() -> None:
     (change,) = clock_changes(schedule, since, datetime(2024, 5, 1, tzinfo=UTC))
 
     # 01:40 +10:30, twenty minutes after the first 01:50 on the wall clock.
-    assert second_opinion(schedule.rule, change).only_ours == (
+    assert croniter_comparison(schedule.rule, change).only_ours == (
         datetime(2024, 4, 6, 15, 10, tzinfo=UTC),
     )
