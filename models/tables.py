@@ -268,7 +268,8 @@ operations = sa.Table(
     _partial("operations_one_running", "overlap_key", where=_RUNNING, unique=True),
     _partial("operations_unstarted", "action_uid", "occurrence_at", where=_UNSTARTED),
     sa.Index("operations_of_action", "action_uid", "occurrence_at"),
-    sa.Index("operations_recent", "small_app_id", "recorded_at"),
+    sa.Index("operations_recent", "recorded_at"),
+    sa.Index("operations_of_app", "small_app_id", "recorded_at"),
     _partial("operations_finished", "finished_at", where="finished_at IS NOT NULL"),
     _partial("operations_troubled", "finished_at", where=_TROUBLED),
 )

@@ -259,7 +259,8 @@ sa.Table(
     partial("operations_one_running", "overlap_key", where="state = 'running'", unique=True),
     partial("operations_unstarted", "action_uid", "occurrence_at", where=UNSTARTED),
     sa.Index("operations_of_action", "action_uid", "occurrence_at"),
-    sa.Index("operations_recent", "small_app_id", "recorded_at"),
+    sa.Index("operations_recent", "recorded_at"),
+    sa.Index("operations_of_app", "small_app_id", "recorded_at"),
     partial("operations_finished", "finished_at", where="finished_at IS NOT NULL"),
     partial(
         "operations_troubled",

@@ -27,7 +27,6 @@ from models.store.conditions import (
     NOT_DELETED,
 )
 from models.store.notices import LONGEST_WAIT
-from models.store.notices import missed as missed_notices
 from models.store.operations import RESERVED_FOR
 from models.store.people import events
 from models.stored import document_in
@@ -57,7 +56,6 @@ def set_right(connection: sa.Connection, now: datetime) -> None:
     if connection.dialect.name == "postgresql":
         # There may be a million of them.
         connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
-    missed_notices.tell_again(connection)
     seen = key_values.instant_value(connection, key_values.EVENTS_DECIDED)
     first_at = events.withdraw_missed(connection, now) or now
     if seen is not None:

@@ -13,7 +13,7 @@ from models.store import key_values
 from models.store.actions import missed
 from models.store.actions.missed import Missed
 from models.stored import instant_in
-from models.tables import actions, missed_spans, operations, small_apps
+from models.tables import actions, missed_spans, operations
 from models.values import format_instant
 from models.values.durations import lasting
 
@@ -99,8 +99,6 @@ def in_words(found: dict[str, Any]) -> str:
 
 def _operations_of(span: Span) -> tuple[sa.ColumnElement[bool], ...]:
     return (
-        # With all app ids, the index on recorded_at is used.
-        operations.c.small_app_id.in_(sa.select(small_apps.c.id)),
         operations.c.recorded_at >= span.recorded_from,
         operations.c.occurrence_at > span.since,
         operations.c.occurrence_at <= span.until,

@@ -21,11 +21,10 @@ from models.sql import database_now, in_many, read_clock
 from models.store import notices as store
 from models.store.actions.downtime import most_missed
 from models.store.actions.missed import Missed, by_action, total
-from models.store.conditions import IS_OWED
 from models.store.notices import Origin, findings
 from models.store.notices.alerting import NO_HOOKS, alert_targets
 from models.store.notices.findings import IS_OPEN, Found
-from models.tables import actions, missed_spans, notices, operations, small_apps
+from models.tables import actions, missed_spans, operations, small_apps
 from models.tables import findings as stored
 from models.values import counted, format_instant
 from runtime.sections import AlertSettings
@@ -66,8 +65,6 @@ def _counted(connection: sa.Connection, row: sa.Row[Any]) -> dict[UUID, Missed]:
     """Return what each action missed for that cause, by the tables."""
     about, lately = row.about.partition(" | ")[0], row.began_at
     of_operations = (
-        # With all app ids, the index on recorded_at is used.
-        operations.c.small_app_id.in_(sa.select(small_apps.c.id)),
         operations.c.recorded_at >= lately,
         operations.c.reason.contains(about, autoescape=True),
     )
@@ -138,16 +135,3 @@ def _next_run(connection: sa.Connection, uid: UUID, after: datetime) -> str | No
     query = sa.select(sa.func.min(its.occurrence_at)).where(*later)
     found = connection.execute(query.where(its.state != OperationState.MISSED)).scalar_one()
     return None if found is None else format_instant(found)
-
-
-def tell_again(connection: sa.Connection) -> None:
-    """Withdraw the notices that no one has received: a clock that was set back changes the counts.
-
-    They are deleted, for the same may be missed again.
-    """
-    its = notices.c.finding_id.in_(sa.select(stored.c.id).where(_IS_MISSED))
-    gone = sa.delete(notices).where(IS_OWED, its).returning(notices.c.finding_id)
-    ids = set(connection.execute(gone).scalars())
-    if ids:
-        again = sa.update(stored).where(stored.c.id.in_(ids))
-        connection.execute(again.values(ended_at=None))

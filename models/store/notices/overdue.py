@@ -18,7 +18,7 @@ from models.store.notices.findings import IS_OPEN, Found
 from models.store.operations import MORE_WAITED, OVERTAKEN
 from models.store.operations.causes import FACTS, Causes
 from models.store.pauses import was_paused
-from models.tables import action_state, actions, operations, small_apps
+from models.tables import action_state, actions, operations
 from models.tables import findings as stored
 from models.worker_kinds import HTTP, worker_kind_of
 from runtime.sections import AlertSettings
@@ -90,8 +90,6 @@ _OVERDUE = _EXPECTED.where(operations.c.recorded_at < _late())
 _older, _other = operations.alias("older"), operations.alias("other")
 # An action that is due at least that often has one in any such window.
 _WERE_OVERTAKEN = sa.select(_older.c.action_uid).where(
-    # With all app ids, the index on recorded_at is used.
-    _older.c.small_app_id.in_(sa.select(small_apps.c.id)),
     _older.c.recorded_at < _late(),
     _older.c.recorded_at >= database_now(sa.bindparam("window_s", type_=sa.Float)),
     _older.c.state == OperationState.SKIPPED,

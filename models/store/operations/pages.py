@@ -8,13 +8,10 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.sql import parts_of
 from models.store.operations import by_ids, in_states
 from models.store.scope import Scope
 from models.tables import actions, operations, small_apps
 
-# How many parts a statement has: SQLite takes at most 500, and each takes time to plan.
-APPS_AT_ONCE = 100
 # The order of a page is the opposite; a tick records many at the same instant.
 IN_ORDER = (operations.c.recorded_at, operations.c.occurrence_at, operations.c.id)
 
@@ -49,74 +46,25 @@ def page(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str
 
 def ids_of_page(connection: sa.Connection, wanted: Wanted, limit: int) -> list[UUID]:
     """Return the ids of the operations of a page, in its order."""
-    app_id = wanted.scope.small_app_id
-    if app_id is not None:
-        return [place.id for place in _places(connection, wanted, [app_id], limit)]
-    return [place.id for place in _places_of_all(connection, wanted, limit)]
-
-
-def _places_of_all(connection: sa.Connection, wanted: Wanted, limit: int) -> list[sa.Row[Any]]:
-    """Return a page of all small apps: each one's part is read by its index, then they are merged.
-
-    The last operations of the apps tell which of them can have one on the page.
-    """
-    lasts = connection.execute(_last_of_each(wanted).limit(limit)).all()
-    places: list[sa.Row[Any]] = []
-    for some in parts_of(lasts, APPS_AT_ONCE):
-        if len(places) == limit and _in_order(places[-1]) > _in_order(some[0]):
-            break
-        places += _places(connection, wanted, [one.small_app_id for one in some], limit)
-        places = sorted(places, key=_in_order, reverse=True)[:limit]
-    return places
-
-
-def _last_of_each(wanted: Wanted) -> sa.Select[Any]:
-    """Return the last recorded operation of each small app that has one, in order."""
-    of_app = _wanted(sa.select(operations.c.id), wanted, small_apps.c.id)
-    last = of_app.order_by(*_last_first(operations)).limit(1).correlate(small_apps)
-    apps = sa.select(last.scalar_subquery().label("last")).where(small_apps.c.deleted_at.is_(None))
-    lasts, one = apps.subquery("lasts"), operations.alias()
-    found = sa.select(one.c.small_app_id, *(one.c[column.name] for column in IN_ORDER))
-    return found.join(lasts, lasts.c.last == one.c.id).order_by(*_last_first(one))
-
-
-def _places(
-    connection: sa.Connection, wanted: Wanted, small_app_ids: Sequence[int], limit: int
-) -> Sequence[sa.Row[Any]]:
-    """Return id and instants of up to `limit` operations of these apps, in order."""
-    parts = [
-        _wanted(sa.select(*IN_ORDER), wanted, sa.literal(app_id))
-        .order_by(*_last_first(operations))
-        .limit(limit)
-        .subquery(f"of_{app_id}")
-        for app_id in small_app_ids
-    ]
-    both = sa.union_all(*(sa.select(part) for part in parts)).subquery("both")
-    ordered = sa.select(both).order_by(*_last_first(both))
-    return connection.execute(ordered.limit(limit)).all()
-
-
-def _last_first(source: sa.FromClause) -> list[sa.ColumnElement[Any]]:
-    return [source.c[column.name].desc() for column in IN_ORDER]
-
-
-def _in_order(row: sa.Row[Any]) -> tuple[datetime, datetime, str]:
-    return row.recorded_at, row.occurrence_at, str(row.id)
-
-
-def _wanted(query: sa.Select[Any], wanted: Wanted, app_id: sa.ColumnElement[int]) -> sa.Select[Any]:
-    query = query.where(operations.c.small_app_id == app_id)
+    query = _matching(sa.select(operations.c.id).where(_of_apps(wanted.scope)), wanted)
     if wanted.words:
         named = [actions.c.name.icontains(word, autoescape=True) for word in wanted.words]
-        uids = sa.select(actions.c.uid).where(actions.c.small_app_id == app_id, *named)
-        uids = uids.correlate(small_apps)
+        uids = sa.select(actions.c.uid).where(wanted.scope.has(actions.c.small_app_id), *named)
         query = query.where(operations.c.action_uid.in_(uids))
-    query = _matching(query, wanted)
     if wanted.after is not None:
-        last = _place_of(wanted.scope, wanted.after)
         # As one comparison: the index leads to the page, however many come before it.
-        query = query.where(sa.tuple_(*IN_ORDER) < sa.tuple_(*last))
-    return query
+        query = query.where(sa.tuple_(*IN_ORDER) < sa.tuple_(*_place_of(wanted)))
+    last_first = (column.desc() for column in IN_ORDER)
+    return list(connection.execute(query.order_by(*last_first).limit(limit)).scalars())
+
+
+def _of_apps(scope: Scope) -> sa.ColumnElement[bool]:
+    """Return the condition of the small apps in a scope; of the installation, those that exist."""
+    if scope.small_app_id is not None:
+        return operations.c.small_app_id == scope.small_app_id
+    # Not the apps that exist: for those SQLite would read, and sort, all operations of each.
+    gone = sa.select(small_apps.c.id).where(small_apps.c.deleted_at.is_not(None))
+    return operations.c.small_app_id.not_in(gone)
 
 
 def _matching(query: sa.Select[Any], wanted: Wanted) -> sa.Select[Any]:
@@ -138,8 +86,8 @@ def _matching(query: sa.Select[Any], wanted: Wanted) -> sa.Select[Any]:
     return query
 
 
-def _place_of(scope: Scope, id: UUID) -> list[sa.ColumnElement[Any]]:
-    """Return an operation's place by its id."""
+def _place_of(wanted: Wanted) -> list[sa.ColumnElement[Any]]:
+    """Return the place of the last operation of the previous page, by its id."""
     one = operations.alias()
-    is_one = (one.c.id == id, scope.has(one.c.small_app_id))
+    is_one = (one.c.id == wanted.after, wanted.scope.has(one.c.small_app_id))
     return [sa.select(one.c[column.name]).where(*is_one).scalar_subquery() for column in IN_ORDER]

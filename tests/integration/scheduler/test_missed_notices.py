@@ -239,18 +239,6 @@ def test_without_admins_only_ten_actions_are_told(engine: sa.Engine) -> None:
     assert len(owed(engine)) == 10
 
 
-def test_a_clock_set_back_withdraws_what_no_one_has_received(engine: sa.Engine) -> None:
-    slept(engine)
-    assert len(owed(engine)) == 1
-
-    run_tick(engine, NOON + MINUTE)
-    withdrawn = owed(engine)
-    run_tick(engine, BACK + HOUR)
-
-    assert withdrawn == []
-    assert told(engine) == [("ann@example.com", "every minute", 4)]
-
-
 def test_a_change_while_no_daemon_ticks_tells_what_it_found_missed(engine: sa.Engine) -> None:
     with reading(engine) as connection:
         now = read_clock(connection)

@@ -23,11 +23,7 @@ def newest(engine: sa.Engine, wanted: pages.Wanted, limit: int = 10) -> list[UUI
         return [row["id"] for row in pages.page(connection, wanted, limit)]
 
 
-@pytest.mark.parametrize("at_once", [1, 2, 100])
-def test_the_operations_of_many_apps_are_merged_however_many_a_statement_reads(
-    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch, at_once: int
-) -> None:
-    monkeypatch.setattr(pages, "APPS_AT_ONCE", at_once)
+def test_the_operations_of_many_apps_are_in_one_order(engine: sa.Engine) -> None:
     with reading(engine) as connection:
         now = read_clock(connection).replace(microsecond=0)
     apps = [make_app(engine, name) for name in ("a", "b", "c")]
@@ -69,7 +65,7 @@ def test_what_a_tick_recorded_at_once_is_paged_by_its_occurrences(
     assert found == ids
 
 
-def test_filters_choose_before_the_apps_are_merged(engine: sa.Engine) -> None:
+def test_filters_choose_among_the_operations_of_all_apps(engine: sa.Engine) -> None:
     with reading(engine) as connection:
         now = read_clock(connection).replace(microsecond=0)
     apps = [make_app(engine, name) for name in ("a", "b", "c")]
