@@ -120,17 +120,8 @@ def follows(columns: Sequence[sa.Column[Any]], values: Sequence[Any]) -> sa.Colu
 
     One comparison, so that an index finds the place.
     """
-    return sa.tuple_(*columns) > _place(columns, values)
-
-
-def precedes(columns: Sequence[sa.Column[Any]], values: Sequence[Any]) -> sa.ColumnElement[bool]:
-    """Return the condition that a row comes before these values; see `follows`."""
-    return sa.tuple_(*columns) < _place(columns, values)
-
-
-def _place(columns: Sequence[sa.Column[Any]], values: Sequence[Any]) -> sa.Tuple:
     place = (sa.literal(value, one.type) for one, value in zip(columns, values, strict=True))
-    return sa.tuple_(*place)
+    return sa.tuple_(*columns) > sa.tuple_(*place)
 
 
 def begins_id(column: sa.ColumnElement[UUID], text: str) -> sa.ColumnElement[bool]:

@@ -53,8 +53,7 @@ RECENT = 20
 def last_starts(connection: sa.Connection, uid: UUID, id: UUID) -> list[datetime | None]:
     """Return starts of an action's operations but `id`, among them the last one.
 
-    What has ended is in the action's state, unless something ran while the clock was ahead: then
-    those of the newest other occurrences count.
+    What has ended is in the action's state, unless that is of a clock that was ahead.
     """
     started = sa.select(operations.c.first_started_at).where(
         operations.c.action_uid == uid,
@@ -62,9 +61,8 @@ def last_starts(connection: sa.Connection, uid: UUID, id: UUID) -> list[datetime
         operations.c.first_started_at.is_not(None),
         sa.not_(LIES_AHEAD),
     )
-    has_ahead = sa.exists().where(operations.c.action_uid == uid, LIES_AHEAD)
     queries = (
-        sa.select(action_state.c.last_run_at).where(state_of(uid), sa.not_(has_ahead)),
+        sa.select(action_state.c.last_run_at).where(state_of(uid)),
         started.order_by(operations.c.occurrence_at.desc()).limit(RECENT),
         # What was asked for may be of an occurrence long ago.
         started.where(IS_RUNNING),

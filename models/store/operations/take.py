@@ -1,7 +1,7 @@
 """Claim an operation by changing exactly one row, or return why it does not start."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 from uuid import UUID
 
@@ -135,6 +135,9 @@ def _owe_start(connection: sa.Connection, started: OperationFacts) -> Sequence[O
 IS_WANTED = sa.exists().where(actions.c.uid == operations.c.action_uid, IS_LIVE)
 
 
+# The facts that are columns of its row, under the same names.
+_FACTS = {one.name for one in fields(OperationFacts)} - {"attempt"}
+_OWN = [one for one in operations.c if one.name in _FACTS]
 _other = operations.alias("other")
 _UNWANTED = sa.case(
     (IS_LIVE, None), (actions.c.deleted_at.is_not(None), "the action was deleted"), else_="paused"
@@ -149,32 +152,13 @@ def _recorded(attempt: sa.ColumnElement[int]) -> sa.Select[Any]:
         .scalar_subquery()
     )
     query = sa.select(
-        operations.c.id,
         attempt.label("attempt"),
-        operations.c.small_app_id,
+        *_OWN,
+        operations.c.attempt.label("last_attempt"),
+        operations.c.error.label("last_error"),
         small_apps.c.name.label("app_name"),
         small_apps.c.zone.label("app_zone"),
         small_apps.c.trust,
-        operations.c.action_uid,
-        operations.c.task,
-        operations.c.occurrence_at,
-        operations.c.subject,
-        operations.c.event_at,
-        operations.c.overlap_key,
-        operations.c.cause,
-        operations.c.triggerer,
-        operations.c.notify,
-        operations.c.first_started_at,
-        operations.c.failures,
-        operations.c.losses,
-        operations.c.error.label("last_error"),
-        operations.c.steps,
-        operations.c.secret,
-        operations.c.attempt.label("last_attempt"),
-        operations.c.state,
-        operations.c.recorded_at,
-        operations.c.started_at,
-        operations.c.cancel_requested_at,
         _UNWANTED,
         running.label("running"),
         is_paused(operations.c).label("is_paused"),
