@@ -16,7 +16,7 @@ from data.settings import Settings
 from data import snapshots
 from data.importing import Data
 from data.snapshots import Place
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Watch
 
 settings, file = Settings(home=Path(sys.argv[1])), Path(sys.argv[1], "source.csv")
 small = Path(sys.argv[1], "small.csv")

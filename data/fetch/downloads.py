@@ -14,7 +14,7 @@ from runtime.egress.addresses import FETCHING
 from runtime.egress.deadline import Deadline
 from runtime.egress.http_errors import status_line
 from runtime.egress.request import AGENT, Request, RequestFailed, Response, opened
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Watch
 
 PROBE_TIMEOUT_S = 20
 

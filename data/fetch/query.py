@@ -19,8 +19,7 @@ from runtime.postgresql import only_read
 from runtime.references import OF_SETTINGS, SecretMissing, resolved
 from tasks.bounded import client
 from tasks.bounded.child import Call
-from tasks.bounded.limits import GRACE_S
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import GRACE_S, Watch
 
 BAD_ROWS = TypeAdapter(BadRows)
 CONNECT_S = 10

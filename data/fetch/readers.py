@@ -18,7 +18,7 @@ from minutebook.steps import StepContext, StepFailed
 from models.problems import path_of, remedy_of, unknown_name
 from models.references import is_reference
 from runtime.references import SecretMissing, hidden, resolved
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Watch
 
 
 def read(

@@ -14,7 +14,7 @@ from data.failures import check_size
 from data.importing.bad_rows import BadRow, BadRows, short
 from data.settings import FetchSettings
 from minutebook.error_text import text_of
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Watch
 
 REPORT_ROWS = 1_000
 Mapper = Callable[[Any], Any]

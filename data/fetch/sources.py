@@ -22,7 +22,7 @@ from models.trust import not_for_restricted
 from runtime.egress.request import Request, shown_url
 from runtime.references import SecretMissing, resolved
 from runtime.urls import check_web_url
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Watch
 
 UNFRAMED = (
     "answered with neither Content-Length nor chunked encoding, so an early end would not show; "

@@ -22,7 +22,7 @@ from data.importing.read_json import load_json
 from data.importing.read_parquet import NO_COLUMN, load_parquet
 from data.importing.tables import MARK, Table, cell
 from data.settings import FetchSettings
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Watch
 
 # In these formats the part before a cut may look whole.
 OF_LINES = ("csv", "jsonl")

@@ -14,7 +14,7 @@ import duckdb
 
 from data.failures import SourceFailed, Stopped, first_line
 from data.settings import FetchSettings
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Watch
 
 SPILL = "spill"
 LONGEST_LINE = 2 << 20

@@ -12,8 +12,7 @@ from data.importing import Data, Imported, import_data
 from data.settings import FetchSettings
 from tasks.bounded import client
 from tasks.bounded.child import Call
-from tasks.bounded.limits import Limits, Over
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Limits, Over, Watch
 
 GIVEN = TypeAdapter(tuple[FetchSettings, Data, Path, Path | None])
 IMPORTED = TypeAdapter(Imported)

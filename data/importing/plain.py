@@ -13,7 +13,7 @@ from data.failures import SourceFailed, check_size
 from data.importing.duckdb_engine import Engine
 from data.importing.zstd_frames import MARK_SIZE, check_frames, is_zstd
 from data.settings import FetchSettings
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Watch
 
 CHUNK = 1 << 20
 NOT_UTF8 = "is not UTF-8; save the file as UTF-8"

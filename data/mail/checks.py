@@ -10,8 +10,7 @@ from data.mail.templates import PARTS, MailTemplate
 from models.errors import Problem
 from models.problems import ROOT, path_of
 from tasks.bounded import client
-from tasks.bounded.limits import Limits, OverLimit
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Limits, OverLimit, Watch
 
 # The templates of the largest document take 4 s and 100 MiB to parse and to compile.
 CHECKING = Limits(memory_mb=128, cpu_s=5, time_s=60)

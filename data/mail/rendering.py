@@ -6,8 +6,7 @@ from typing import Any
 
 from data.mail.templates import InvalidTemplate, MailTemplate
 from tasks.bounded import client
-from tasks.bounded.limits import Limits
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Limits, Watch
 from tasks.outgoing.mail.message import Content
 
 RENDERING = Limits(memory_mb=128, cpu_s=5, time_s=60)

@@ -18,7 +18,7 @@ from uuid import UUID, uuid4
 from data.failures import SourceFailed
 from data.settings import Settings
 from data.snapshots.stores import FolderStore, Store, store_of
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Watch
 
 if TYPE_CHECKING:
     from data.importing import Data, Imported

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from minutebook.error_text import text_of
-from tasks.bounded.limits import GRACE_S, InputFailed, Over, Stopped
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import GRACE_S, InputFailed, Over, Stopped, Watch
 
 MIB = 1 << 20
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
@@ -102,9 +101,9 @@ def _await_stop(stream: BinaryIO, watch: Watch) -> None:
 
 def _limit(memory_mb: int, cpu_s: float) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    most = _address_space() + memory_mb * MIB
     # macOS accepts this limit, and ignores it.
     with contextlib.suppress(ValueError, OSError):
-        most = _address_space() + memory_mb * MIB
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
     used = resource.getrusage(resource.RUSAGE_SELF)
     # The kernel counts whole seconds.

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from runtime.clock import monotonic, wait_for
-from tasks.bounded.limits import GRACE_S, Limits, Over, Stopped, result_of
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import GRACE_S, Limits, Over, Stopped, Watch, result_of
 
 # How soon a stop and the end of the time are seen.
 CHECK_S = 0.1

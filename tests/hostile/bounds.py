@@ -14,7 +14,7 @@ from data.settings import FetchSettings
 from runtime.clock import monotonic
 from tasks.bounded import client
 from tasks.bounded.child import Call
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Watch
 from tests.acceptance.processes import ROOT
 from tests.measured import measured
 

@@ -17,7 +17,7 @@ from data.importing.duckdb_engine import opened
 from data.importing.read_parquet import load_parquet
 from data.settings import FetchSettings, Settings
 from minutebook.testing import make_context
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Watch
 from tests.hostile.corpus import by_zstd
 from tests.hostile.raw_server import raw_server
 

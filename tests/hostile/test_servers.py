@@ -12,7 +12,7 @@ from data.fetch.downloads import download
 from data.settings import FetchSettings
 from runtime.egress.request import Request
 from runtime.visible import visible_line
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Watch
 from tasks.outgoing.failures import MailServerFailed
 from tasks.outgoing.mail.message import Content, Envelope, build_message
 from tasks.outgoing.mail.smtp import SmtpTransport

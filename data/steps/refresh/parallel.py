@@ -9,7 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import TypeVar
 
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Watch
 
 CHECK_S = 0.1
 # Threads of one refresh.

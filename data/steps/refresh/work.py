@@ -33,7 +33,7 @@ from models.sql import read_clock
 from models.store.operations import heartbeat
 from runtime.clock import monotonic
 from runtime.database import reading
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Watch
 from tasks.step_context import WorkContext
 
 T = TypeVar("T")

@@ -15,8 +15,7 @@ from models.values import format_instant
 from runtime.clock import monotonic
 from runtime.references import SecretMissing, resolved
 from tasks.bounded import client
-from tasks.bounded.limits import GRACE_S, InputFailed, Limits, Stopped
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import GRACE_S, InputFailed, Limits, Stopped, Watch
 from tasks.step_context import WorkContext
 from tasks.steps.command import CommandParameters
 

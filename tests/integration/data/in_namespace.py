@@ -14,7 +14,7 @@ from data.failures import SourceFailed
 from data.fetch.downloads import download
 from data.settings import FetchSettings
 from runtime.egress.request import Request
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Watch
 
 PUBLIC = "93.184.216.34"
 asked_of: list[str] = []

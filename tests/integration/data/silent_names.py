@@ -19,7 +19,7 @@ from models.store.notices import Notice
 from runtime.clock import utc_now
 from runtime.config import load_settings
 from runtime.egress.request import Request
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Watch
 from tasks.notices.webhook import call
 from tasks.outgoing.failures import Undelivered
 from tests.web_source import Page, web_source

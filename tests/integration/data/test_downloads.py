@@ -17,7 +17,7 @@ from data.settings import FetchSettings, Settings
 from minutebook.testing import make_context
 from runtime.clock import monotonic
 from runtime.egress.request import Request
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Watch
 from tests.servers import free_port
 from tests.web_source import Page, WebSource
 

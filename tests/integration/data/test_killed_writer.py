@@ -10,7 +10,7 @@ from data import snapshots
 from data.importing import Data
 from data.settings import Settings
 from data.snapshots import Place
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Watch
 
 ROOT = Path(__file__).parents[3]
 WRITER = """
@@ -22,7 +22,6 @@ from data import snapshots
 from data.snapshots import stores
 from data.importing import Data
 from data.snapshots import Place
-from tasks.bounded.watch import Watch
 
 def wait(*_):
     print("half", flush=True)

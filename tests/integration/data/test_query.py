@@ -15,7 +15,7 @@ from data.failures import SourceFailed, Stopped
 from data.fetch.query import query
 from data.settings import Settings
 from runtime.clock import monotonic, wait_for
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Watch
 from tests.pgbouncer import pooling
 from tests.servers import PostgreSQL
 

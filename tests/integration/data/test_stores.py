@@ -18,7 +18,7 @@ from data.importing import Data, Rules
 from data.settings import Settings
 from data.snapshots import Place, Written
 from data.snapshots.stores import Store, store_of
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Watch
 
 
 @pytest.fixture(params=["home", "folder", "object_store"])

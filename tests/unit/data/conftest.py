@@ -12,7 +12,7 @@ from data import snapshots
 from data.importing import Data, Rules
 from data.settings import Settings
 from data.snapshots import Place, Row, Written
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Watch
 
 
 @dataclass

@@ -9,7 +9,7 @@ from data.failures import SourceFailed
 from data.importing import Data
 from data.settings import Settings
 from data.snapshots import Place, Row, Written
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Watch
 
 ID = UUID(int=7)
 TEXT = "id,n\n1,2.50\nx,-4\n3,\n"

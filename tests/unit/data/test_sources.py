@@ -7,7 +7,7 @@ from data.failures import SourceFailed, Stopped
 from data.fetch.sources import is_unchanged, probe, source_of
 from data.importing import Data, Imported, import_data
 from data.settings import Settings
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Watch
 
 
 @pytest.fixture

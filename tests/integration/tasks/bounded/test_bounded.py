@@ -17,8 +17,7 @@ from models.store.tenants import read_only
 from runtime.clock import monotonic, wait_for
 from tasks.bounded import client
 from tasks.bounded.client import Call
-from tasks.bounded.limits import Limits, Over, OverLimit
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Limits, Over, OverLimit, Watch
 from tests.namespaces import own_namespaces
 
 HUNGRY = "tests.integration.tasks.bounded.hungry"
@@ -186,8 +185,7 @@ def test_a_child_reaches_a_network_only_if_its_call_says_so(port: int) -> None:
 PARENT = """
 import sys
 from tasks.bounded.client import Call, run
-from tasks.bounded.limits import Limits
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import Limits, Watch
 run(Call(sys.argv[1], {"file": sys.argv[2]}), Limits(100, 600, 600), Watch())
 """
 
