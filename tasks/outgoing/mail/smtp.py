@@ -21,8 +21,6 @@ PORTS = {"smtp": 25, "smtp+starttls": 587, "smtps": 465}
 # Below the limits at which servers end a connection without a warning.
 MESSAGES_PER_CONNECTION = 100
 LONGEST_SILENCE_S = 30.0
-# This many broken connections in a row are the server's fault, not a message's.
-MOST_BREAKS = 3
 # Of what a server says, in an error.
 LONGEST_SAID = 1_000
 # A message that the server does not accept for its size (RFC 1870).
@@ -53,7 +51,7 @@ class SmtpTransport:
         self._user = unquote(parts.username or "")
         self._password = unquote(parts.password or "")
         self._client: smtplib.SMTP | None = None
-        self._sent = self._breaks = 0
+        self._sent = 0
         self._used_at = 0.0
 
     def send(self, message: EmailMessage) -> None:
@@ -66,13 +64,19 @@ class SmtpTransport:
         if self._sent >= MESSAGES_PER_CONNECTION or is_idle:
             self.close()
         was_open = self._client is not None
+        client = self._connected()
+        self._sent += 1
+        self._used_at = monotonic()
         try:
-            self._transact(message)
+            _send(client, message)
         except _Broken as error:
             self.drop()
-            if not was_open or error.uncertain:
-                raise self._refusal_of(error) from None
-            self.send(message)
+            if was_open and not error.uncertain:
+                self.send(message)
+                return
+            maybe = "; the server may have accepted the message" if error.uncertain else ""
+            text = f"the connection broke: {error}{maybe}"
+            raise MailRefused(text, uncertain=error.uncertain) from None
 
     def probe(self) -> str:
         """Return the server as text after a login. Raises MailServerFailed."""
@@ -95,27 +99,6 @@ class SmtpTransport:
         client, self._client = self._client, None
         if client is not None:
             client.close()
-
-    def _transact(self, message: EmailMessage) -> None:
-        client = self._connected()
-        try:
-            _send(client, message)
-        except MailRefused:
-            # A refusal shows that the connection works.
-            self._breaks = 0
-            raise
-        finally:
-            self._sent += 1
-            self._used_at = monotonic()
-        self._breaks = 0
-
-    def _refusal_of(self, error: _Broken) -> MailRefused | MailServerFailed:
-        self._breaks += 1
-        if self._breaks >= MOST_BREAKS:
-            text = f"{self.host}: {self._breaks} connections broke in a row; {error}"
-            return MailServerFailed(text)
-        maybe = "; the server may have accepted the message" if error.uncertain else ""
-        return MailRefused(f"the connection broke: {error}{maybe}", uncertain=error.uncertain)
 
     def _connected(self) -> smtplib.SMTP:
         if self._client is None:

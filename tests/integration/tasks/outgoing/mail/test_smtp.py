@@ -134,29 +134,6 @@ def test_what_breaks_within_a_message_is_not_sent_again_at_once(smtp: MailServer
     assert smtp.recipients == ["eve@example.com", *taken, "ben@example.com"]
 
 
-def test_a_server_that_breaks_three_times_in_a_row_is_left_alone(smtp: MailServer) -> None:
-    smtp.drops = {"u0", "u1", "u2", "u3"}
-
-    with sending(smtp) as send:
-        for one in ("u0", "u1"):
-            with pytest.raises(MailRefused):
-                send(one)
-        with pytest.raises(MailServerFailed, match="3 connections broke in a row") as failed:
-            send("u2")
-
-    assert not failed.value.permanent
-
-
-def test_breaks_with_a_refusal_between_them_are_not_in_a_row(smtp: MailServer) -> None:
-    smtp.drops = {"u0", "u2", "u4", "u6"}
-    smtp.answers = dict.fromkeys(("u1", "u3", "u5"), "550 nobody here")
-
-    with sending(smtp) as send:
-        for n in range(7):
-            with pytest.raises(MailRefused):
-                send(f"u{n}")
-
-
 def test_a_message_dropped_after_its_text_is_not_sent_again_at_once(smtp: MailServer) -> None:
     smtp.data_answers["ann"] = "421 going down"
 
