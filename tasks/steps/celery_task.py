@@ -1,7 +1,7 @@
 """The step `celery_task`: sends a task of the user's own Celery application."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Annotated, Any
@@ -50,10 +50,6 @@ def _headers(headers: dict[str, FreeJson]) -> dict[str, FreeJson]:
     taken = sorted(OWN_HEADERS & set(headers))
     if taken:
         raise ValueError(f"{taken[0]!r} is a header of Celery's or Minutebook's own; rename it")
-    too_long = next((name for name in _names(headers) if len(name.encode()) > AMQP_MOST), None)
-    if too_long is not None:
-        shown = f"{too_long[:30]}…"
-        raise ValueError(f"the name {shown!r} is too long; write at most {AMQP_MOST} bytes")
     obeyed = sorted(OF_BROKERS & set(headers))
     if obeyed:
         raise ValueError(f"{obeyed[0]!r} is a header that brokers obey; rename it")
@@ -64,15 +60,6 @@ def _headers(headers: dict[str, FreeJson]) -> dict[str, FreeJson]:
             "and put the rest into args or kwargs"
         )
     return headers
-
-
-def _names(value: object) -> Iterator[str]:
-    """Yield the keys of a JSON value, and of what is in it."""
-    if isinstance(value, Mapping):
-        yield from value
-        value = [*value.values()]
-    for one in value if isinstance(value, list | tuple) else ():
-        yield from _names(one)
 
 
 def _amqp_name(value: object) -> str:
@@ -127,17 +114,9 @@ class CeleryTaskParameters(Document):  # type: ignore[no-redef]
 
 def _hand_over(parameters: Mapping[str, Any]) -> tuple[HandOver, str | None]:
     read = CeleryTaskParameters.model_validate(parameters)
-    handed = HandOver(
-        read.task,
-        read.args,
-        read.kwargs,
-        read.priority,
-        read.headers,
-        read.expires,
-        read.exchange,
-        read.routing_key or "",
-        read.ignore_result,
-    )
+    its = {**dict(read), "routing_key": read.routing_key or ""}
+    del its["queue"]
+    handed = HandOver(**its)
     return handed, handed.route or read.queue
 
 
