@@ -17,8 +17,9 @@ from services.installation import Installation
 from services.verbs import ADMINISTER, READ, Verb
 from services.view import Listing, View
 from tasks.notices import hand_over
-from tasks.notices.channel import Message, send, setting_of
+from tasks.notices.channel import send, setting_of
 from tasks.outgoing.failures import Undelivered
+from tasks.outgoing.mail.message import Content
 
 TITLE = "[minutebook] test"
 TEXT = "This is a test: Minutebook can notify this channel."
@@ -57,7 +58,8 @@ def test(installation: Installation, name: str) -> Tested:
         names = listed(sorted(known)) if known else "none"
         raise NotFound(f"there is no channel {name!r} ({names}); set {setting_of(name)} to its URL")
     try:
-        send(name, Message(TITLE, TEXT, "minutebook-test", is_good=True), installation.settings)
+        content = Content(TITLE, TEXT)
+        send(name, content, "minutebook-test", installation.settings, is_good=True)
     except Undelivered as error:
         raise Refused(str(error)) from None
     return Tested(name=name)

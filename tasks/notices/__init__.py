@@ -128,10 +128,12 @@ def hand_over(notice: Notice, settings: Settings) -> None:
 
 
 def _mail(notice: Notice, settings: Settings) -> None:
-    """Send a notice as a mail. Raises Undelivered."""
-    message = build_message(content_of(notice.payload), _envelope(notice, settings))
+    """Send a notice as a mail; each try repeats the same message id. Raises Undelivered."""
+    sender = settings.mail.sender
+    id = f"<{notice.id}@{parse_address(sender).domain}>"
+    envelope = Envelope(sender, notice.target.to, None, id, notice.created_at)
     with open_transport(settings) as transport:
-        transport.send(message)
+        transport.send(build_message(content_of(notice.payload), envelope))
 
 
 def link_of(notice: Notice, public_url: str) -> dict[str, str]:
@@ -145,15 +147,3 @@ def link_of(notice: Notice, public_url: str) -> dict[str, str]:
         place = f"/apps/{quote(told['small_app'], safe='')}/actions/{told['action_uid']}"
         return {"url": public_url + place}
     return {"url": f"{public_url}/health"}
-
-
-def _envelope(notice: Notice, settings: Settings) -> Envelope:
-    """Return the mail's sender, address and id; each try repeats the same message id."""
-    domain = parse_address(settings.mail.sender).domain
-    return Envelope(
-        sender=settings.mail.sender,
-        address=notice.target.to,
-        name=None,
-        message_id=f"<{notice.id}@{domain}>",
-        sent_at=notice.created_at,
-    )

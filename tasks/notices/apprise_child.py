@@ -15,7 +15,6 @@ from runtime.egress.addresses import is_public
 from tasks.bounded.child import Call
 
 MOST_READ = 1 << 20
-LONGEST_LINE = 4_096
 _CONNECTING = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
 _SEND = requests.Session.send
 # Its plug-ins are loaded with the first URL: here, before the limits hold.
@@ -51,7 +50,7 @@ class _Heard(logging.Handler):
     @property
     def why(self) -> str:
         """The reason."""
-        return (self.reason or self.line)[:LONGEST_LINE]
+        return self.reason or self.line
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep a line of Apprise."""

@@ -4,10 +4,7 @@ Its URL is the installation's, and often a secret: no error and no log line cont
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from models.notices import FindingKind, NoticeKind
@@ -16,10 +13,10 @@ from runtime.config import Settings
 from runtime.egress.request import without
 from runtime.references import OF_SETTINGS, SecretMissing, resolved
 from tasks.bounded import client
-from tasks.bounded.limits import InputFailed, Limits, Over
-from tasks.bounded.watch import Watch
+from tasks.bounded.limits import InputFailed, Limits, Over, Watch
 from tasks.notices.text import content_of
 from tasks.outgoing.failures import Undelivered
+from tasks.outgoing.mail.message import Content
 
 # The parameter by which a service keeps incidents apart, and closes one when all is well.
 _INCIDENTS = {"pagerduty": "dedup", "opsgenie": "alias"}
@@ -31,60 +28,46 @@ _NO_SPACE = "\N{ZERO WIDTH SPACE}"
 MISSING = "the extra notify is not installed here; add minutebook[notify] to the workers"
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
-    """What a channel shows; `is_good` closes an incident of the same `about`."""
-
-    title: str
-    text: str
-    about: str
-    is_good: bool
-
-
 def notify(notice: Notice, settings: Settings, *, is_own: bool) -> None:
     """Send a notice to its channel; raises Undelivered. `is_own`: the installation sends it."""
     name = notice.target.to
     if not is_own and not notice.trust.is_trusted:
         raise Undelivered(f"{name} {notice.trust.why_not()}", permanent=True)
-    send(name, message_of(notice.payload), settings)
-
-
-def message_of(told: Mapping[str, Any]) -> Message:
-    """Return what a channel shows of a notice."""
-    content = content_of(told)
+    told = notice.payload
     about = str(told.get("action_uid") or "installation")
     is_overdue = any(one["kind"] == FindingKind.OVERDUE for one in told.get("findings", ()))
-    suffix = "-overdue" if is_overdue else ""
-    is_well = told["kind"] == NoticeKind.FINDING_ENDED or told.get("state") == "success"
-    return Message(content.subject, content.text, f"minutebook-{about}{suffix}", is_well)
+    incident = f"minutebook-{about}{'-overdue' if is_overdue else ''}"
+    is_good = told["kind"] == NoticeKind.FINDING_ENDED or told.get("state") == "success"
+    send(name, content_of(told), incident, settings, is_good=is_good)
 
 
-def send(name: str, message: Message, settings: Settings) -> None:
+def send(name: str, content: Content, incident: str, settings: Settings, *, is_good: bool) -> None:
     """Send a message to a channel of the settings. Raises Undelivered.
 
+    If it `is_good`, a pager closes the incident that an earlier message of the same name opened.
     Apprise reads whatever the service answers, for as long as it does: it runs in a child process,
     which is killed after SCHED_HOOK_TIMEOUT_S.
     """
     url = _url(name, settings)
     if find_spec("apprise") is None:
-        raise Undelivered(MISSING, permanent=False)
+        raise Undelivered(MISSING)
     its = {
-        "url": with_incident(url, message.about),
-        "title": without_markup(message.title),
-        "text": without_markup(message.text),
-        "is_good": message.is_good,
+        "url": with_incident(url, incident),
+        "title": without_markup(content.subject),
+        "text": without_markup(content.text),
+        "is_good": is_good,
         "allow_private": settings.hook.allow_private,
     }
     try:
         call = client.Call("tasks.notices.apprise_child:send", its, is_online=True)
         answer = client.run(call, _limits(name, settings), Watch())
     except InputFailed as error:
-        raise Undelivered(without(url, str(error)), permanent=False) from None
+        raise Undelivered(without(url, str(error))) from None
     if not answer["is_known"]:
         raise Undelivered(f"{setting_of(name)} is no URL that Apprise knows", permanent=True)
     if answer["why"] is not None:
         why = without(url, answer["why"])[:_LONGEST_WHY]
-        raise Undelivered(f"channel {name}: {why}", permanent=False)
+        raise Undelivered(f"channel {name}: {why}")
 
 
 def without_markup(text: str) -> str:
@@ -122,8 +105,8 @@ def _url(name: str, settings: Settings) -> str:
     given = settings.notify.get(name)
     if given is None:
         # Not permanent: a later try succeeds once the worker has it.
-        raise Undelivered(f"{setting_of(name)} is not set for the workers", permanent=False)
+        raise Undelivered(f"{setting_of(name)} is not set for the workers")
     try:
         return resolved(given.get_secret_value(), OF_SETTINGS)
     except SecretMissing as error:
-        raise Undelivered(f"{setting_of(name)}: {error}", permanent=False) from None
+        raise Undelivered(f"{setting_of(name)}: {error}") from None

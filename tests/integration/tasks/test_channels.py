@@ -25,8 +25,9 @@ from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from services import channels
 from tasks.notices import link_of
-from tasks.notices.channel import Message, send, with_incident
+from tasks.notices.channel import send, with_incident
 from tasks.outgoing.failures import Undelivered
+from tasks.outgoing.mail.message import Content
 from tests.celery_messages import allowing, celery_action
 from tests.factories import author, installation_on, make_document
 from tests.integration.tasks.crew import NOON, Crew
@@ -264,7 +265,7 @@ def test_neither_an_error_nor_a_log_shows_a_channel_s_url(settings: Settings, ur
     root.setLevel(logging.DEBUG)
     try:
         with pytest.raises(Undelivered) as refused:
-            send("ops", Message("a title", "a text", "minutebook-1", is_good=True), its)
+            send("ops", Content("a title", "a text"), "minutebook-1", its, is_good=True)
     finally:
         root.removeHandler(kept)
         root.setLevel(level)
@@ -278,7 +279,7 @@ def test_a_text_is_no_markup(settings: Settings, chat: Receiver) -> None:
     hook = settings.hook.model_copy(update={"allow_private": True})
     its = settings.model_copy(update={"notify": {"ops": url}, "hook": hook})
 
-    send("ops", Message("a title", "a < b\nand more", "minutebook-1", is_good=True), its)
+    send("ops", Content("a title", "a < b\nand more"), "minutebook-1", its, is_good=True)
 
     assert posted(chat)[0]["message"] == "a&nbsp;&lt;&nbsp;b<br/>and&nbsp;more"
 

@@ -10,12 +10,13 @@ from pydantic import SecretStr
 
 from runtime.clock import monotonic
 from runtime.config import Settings
-from tasks.notices.channel import Message, send
+from tasks.notices.channel import send
 from tasks.outgoing.failures import Undelivered
+from tasks.outgoing.mail.message import Content
 from tests.hostile.raw_server import Speaks, raw_server
 from tests.receiver import receiver
 
-MESSAGE = Message("a title", "a text", "minutebook-1", is_good=True)
+MESSAGE = Content("a title", "a text")
 MOST_MIB = 50
 HEAD = b"HTTP/1.1 200 OK\r\n"
 
@@ -56,15 +57,20 @@ def test_an_answer_without_end_is_read_in_part(settings: Settings) -> None:
     before = memory_mib()
 
     with raw_server(endless(HEAD + b"\r\n", b"x" * (1 << 20))) as port:
-        send("ops", MESSAGE, named(settings, f"http://127.0.0.1:{port}"))
+        tell(named(settings, f"http://127.0.0.1:{port}"))
 
     assert memory_mib() - before < MOST_MIB
+
+
+def tell(settings: Settings) -> None:
+    """Send the message to the channel of the settings."""
+    send("ops", MESSAGE, "minutebook-1", settings, is_good=True)
 
 
 def send_ok(settings: Settings) -> None:
     """Send a message to a chat that takes it: the server of the children has started then."""
     with receiver() as chat:
-        send("ops", MESSAGE, named(settings, chat.url))
+        tell(named(settings, chat.url))
         assert len(chat.got) == 1
 
 
@@ -73,7 +79,7 @@ def send_ok(settings: Settings) -> None:
 )
 def test_headers_without_end_are_no_delivery(settings: Settings, rest: bytes) -> None:
     with raw_server(endless(HEAD + b"X: ", rest)) as port, pytest.raises(Undelivered):
-        send("ops", MESSAGE, named(settings, f"http://127.0.0.1:{port}"))
+        tell(named(settings, f"http://127.0.0.1:{port}"))
 
 
 def test_the_child_of_an_answer_that_drips_is_killed_at_the_deadline(settings: Settings) -> None:
@@ -85,7 +91,7 @@ def test_the_child_of_an_answer_that_drips_is_killed_at_the_deadline(settings: S
         raw_server(endless(HEAD + b"\r\n", b"x", 0.05)) as port,
         pytest.raises(Undelivered, match=r"takes longer than SCHED_HOOK_TIMEOUT_S=1;"),
     ):
-        send("ops", MESSAGE, named(settings, f"http://127.0.0.1:{port}", timeout_s=1))
+        tell(named(settings, f"http://127.0.0.1:{port}", timeout_s=1))
 
     assert monotonic() - began < 10
     assert len(psutil.Process().children(recursive=True)) == children
@@ -96,7 +102,7 @@ def test_a_redirect_is_no_delivery_and_is_not_followed(settings: Settings, statu
     with receiver() as chat, receiver() as elsewhere:
         chat.answers, chat.headers = [status], {"Location": elsewhere.url}
         with pytest.raises(Undelivered, match=f"answered {status}, a redirect"):
-            send("ops", MESSAGE, named(settings, chat.url))
+            tell(named(settings, chat.url))
 
     assert (len(chat.got), elsewhere.got) == (1, [])
 
@@ -106,7 +112,7 @@ def test_a_private_address_needs_the_setting(settings: Settings, name: str) -> N
     with receiver() as chat:
         its = named(settings, chat.url.replace("127.0.0.1", name), private=False)
         with pytest.raises(Undelivered, match="SCHED_HOOK_ALLOW_PRIVATE=true allows that"):
-            send("ops", MESSAGE, its)
+            tell(its)
 
     assert chat.got == []
 
@@ -117,7 +123,7 @@ def test_no_proxy_of_the_environment_gets_a_message(
     with receiver() as proxy:
         monkeypatch.setenv("HTTP_PROXY", proxy.url)
         with receiver() as chat:
-            send("ops", MESSAGE, named(settings, chat.url))
+            tell(named(settings, chat.url))
 
     assert (len(chat.got), proxy.got) == (1, [])
 
@@ -130,10 +136,10 @@ def test_no_proxy_of_the_environment_gets_a_message(
     ],
 )  # fmt: skip
 def test_what_a_text_holds_mentions_nobody_and_hides_no_link(settings: Settings, text: str) -> None:
-    message = Message(text, f"error {text}", "minutebook-1", is_good=False)
+    content = Content(text, f"error {text}")
 
     with receiver() as chat:
-        send("ops", message, named(settings, chat.url))
+        send("ops", content, "minutebook-1", named(settings, chat.url), is_good=False)
 
     (got,) = chat.got
     said = got.body.decode()
