@@ -179,9 +179,7 @@ def _run_steps(runner: Runner) -> Outcome:
         raise
     except BaseException as error:  # a step's error fails only its operation
         ending = ending_of(runner, error)
-    if ending.state in KEEP_CHECKPOINT or ending.is_put_back:
-        return _with_checkpoint(runner, ending)
-    return ending
+    return _with_checkpoint(runner, ending)
 
 
 def _with_checkpoint(runner: Runner, ending: Outcome) -> Outcome:
@@ -189,7 +187,8 @@ def _with_checkpoint(runner: Runner, ending: Outcome) -> Outcome:
 
     One that is no JSON object fails the attempt.
     """
-    if runner.context is None or not runner.context.has_checkpoint:
+    keeps = ending.state in KEEP_CHECKPOINT or ending.is_put_back
+    if not keeps or runner.context is None or not runner.context.has_checkpoint:
         return ending
     kept = runner.context.checkpoint
     try:
@@ -207,8 +206,10 @@ def ending_of(runner: Runner, error: BaseException) -> Outcome:
     """Return the end of an attempt whose step raised `error`."""
     claimed = runner.lease.claim
     tried = (claimed.plan, claimed.failures)
-    if _is_by_signal(error):
-        return killed(runner.lease)
+    # A signal from outside ended this process, as Celery's pool reports it.
+    if isinstance(error, SystemExit) and isinstance(error.code, int) and error.code < 0:
+        step, is_asked = runner.lease.unrepeatable, runner.lease.asked_to_end() is CANCELLED
+        return lost(claimed.losses, "a signal ended its process", step, step is None, is_asked)
     match error:
         case StepFailed():
             runner.failed_with = json_of(error.details)
@@ -220,18 +221,6 @@ def ending_of(runner: Runner, error: BaseException) -> Outcome:
             return database_was_away(runner, error)
     logger.error("operation_failed", "operation {operation} failed", claimed.id, exc_info=error)
     return failed(*tried, text_of(error))
-
-
-def _is_by_signal(error: BaseException) -> bool:
-    """Whether a signal from outside ended this process, as Celery's pool reports it."""
-    return isinstance(error, SystemExit) and isinstance(error.code, int) and error.code < 0
-
-
-def killed(lease: Lease) -> Outcome:
-    """Return the end of an attempt whose process was killed by a signal that it could hear."""
-    step = lease.unrepeatable
-    is_asked = lease.asked_to_end() is CANCELLED
-    return lost(lease.claim.losses, "a signal ended its process", step, step is None, is_asked)
 
 
 def database_was_away(runner: Runner, error: sa.exc.DBAPIError) -> Outcome:

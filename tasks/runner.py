@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from pydantic import ValidationError
 
-from minutebook.steps import NoParameters, Recipient, StepFailed, StepOutcome, StepResult
+from minutebook.steps import NoParameters, Recipient, SmallApp, StepFailed, StepOutcome, StepResult
 from models.action.allowed import refused_to
 from models.action.document import ScheduledActionModel
 from models.action.steps import StepModel
@@ -25,7 +25,7 @@ from runtime.logs.events import STEP_LOGGER
 from tasks.lease import Lease
 from tasks.progress import LineHandler
 from tasks.registry import Registry
-from tasks.step_context import LazySettings, WorkContext
+from tasks.step_context import WorkContext
 from tasks.step_states import Script
 
 # Causes requested by a user, as opposed to the schedule or a backfill.
@@ -133,14 +133,11 @@ class Runner:
         self.script.end(index, state, message=result.message, details=result.details)
         return result
 
-    def _check_allowed(self, step: StepModel) -> None:
+    def _prepare(self, step: StepModel, context: WorkContext) -> None:
+        """Set the step's parameters; raises StepFailed, also for what may not run."""
         for name, why in refused_to(step, self.lease.claim.trust, self.settings.commands):
             what = step.name if name == step.name else f"{step.name}: {name!r}"
             raise StepFailed(f"step {what} {why}", permanent=True)
-
-    def _prepare(self, step: StepModel, context: WorkContext) -> None:
-        """Set the step's parameters and the settings of its small app; raises StepFailed."""
-        self._check_allowed(step)
         spec = step.spec
         if spec is None:
             return
@@ -150,11 +147,6 @@ class Runner:
             # A new version of a step may require more than what was saved.
             problems = "; ".join(str(one) for one in problems_of(error))
             raise StepFailed(f"step {step.name}: {problems}", permanent=True) from None
-        app = self.lease.claim.small_app
-        settings = LazySettings(
-            lambda: persist(self.engine, lambda c: tenants.settings_of(c, app.id))
-        )
-        context.small_app = replace(app, settings=settings)
 
     def _recipients(self, action: ScheduledActionModel) -> list[Recipient]:
         rule, subject = action.recipients, self.lease.claim.subject
@@ -166,6 +158,11 @@ class Runner:
         if rule is None:
             return []
         return persist(self.engine, lambda c: users.recipients_of(c, app.id, rule))
+
+    def _small_app(self) -> SmallApp:
+        app = self.lease.claim.small_app
+        settings = persist(self.engine, lambda c: tenants.settings_of(c, app.id))
+        return replace(app, settings=settings)
 
     def _memory(self) -> RunHistory:
         # Not read by the claim. Meanwhile another operation ends only if both may run at once: that
@@ -182,8 +179,8 @@ class Runner:
             subject=claim.subject,
             triggerer=claim.triggerer,
             parameters=NoParameters(),
-            small_app=claim.small_app,
             recipients=self._recipients(action),
+            app_source=self._small_app,
             memory_source=self._memory,
             key=claim.key,
             logger=logging.getLogger(STEP_LOGGER),

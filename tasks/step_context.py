@@ -1,6 +1,6 @@
 """The StepContext of built-in steps, with the database and the settings."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from minutebook.steps import StepContext
+from minutebook.steps import SmallApp, StepContext
 from models.operation import AttemptKey
 from models.store.operations.heartbeat import RunHistory
 from runtime.config import Settings
@@ -16,40 +16,19 @@ from runtime.config import Settings
 if TYPE_CHECKING:
     from tasks.progress import Progress
 
-_REMEMBERED = ("run_number", "last_success_at", "checkpoint")
-
-
-class LazySettings(Mapping[str, Any]):
-    """The settings of a small app, loaded when a step first reads one."""
-
-    def __init__(self, load: Callable[[], Mapping[str, Any]]) -> None:
-        self._load = load
-
-    @cached_property
-    def _settings(self) -> Mapping[str, Any]:
-        return self._load()
-
-    def __getitem__(self, key: str) -> Any:
-        return self._settings[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._settings)
-
-    def __len__(self) -> int:
-        return len(self._settings)
-
-    def __repr__(self) -> str:
-        return repr(dict(self._settings))
+_OF_HISTORY = ("run_number", "last_success_at", "checkpoint")
 
 
 @dataclass
 class WorkContext(StepContext):
     """The StepContext of a running operation; built-in steps use `engine` and `settings`."""
 
-    # Read by `memory_source` when a step first asks for one of them: few steps do.
+    # Read by `app_source` and `memory_source` when a step first asks for one of them: few steps do.
+    small_app: SmallApp = field(init=False)
     run_number: int = field(init=False)
     last_success_at: datetime | None = field(init=False)
     checkpoint: dict[str, Any] = field(init=False)
+    app_source: Callable[[], SmallApp]
     memory_source: Callable[[], RunHistory]
     # What fences each write.
     key: AttemptKey
@@ -68,13 +47,15 @@ class WorkContext(StepContext):
     failed_modules: Mapping[str, str] = field(default_factory=dict)
 
     def __getattr__(self, name: str) -> Any:
-        if name not in _REMEMBERED:
+        # What a step has set meanwhile stays. Only what was asked for is kept: an end writes the
+        # checkpoint if it is.
+        if name == "small_app":
+            return vars(self).setdefault(name, self.app_source())
+        if name not in _OF_HISTORY:
             raise AttributeError(f"the context of a step has no {name!r}")
         known = self._memory
         values = (known.run_number + 1, known.last_success_at, known.checkpoint)
-        # What a step has set meanwhile stays. Only what was asked for is kept: an end writes the
-        # checkpoint if it is.
-        return vars(self).setdefault(name, dict(zip(_REMEMBERED, values, strict=True))[name])
+        return vars(self).setdefault(name, dict(zip(_OF_HISTORY, values, strict=True))[name])
 
     @cached_property
     def _memory(self) -> RunHistory:

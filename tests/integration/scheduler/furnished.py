@@ -258,7 +258,7 @@ class Furnished:
             subject=None,
             triggerer="tests",
             parameters=None,  # type: ignore[arg-type]
-            small_app=DEFAULT_APP,
+            app_source=lambda: DEFAULT_APP,
             recipients=(),
             memory_source=lambda: RunHistory(0, None, {}),
             logger=logging.getLogger("tests"),

@@ -142,7 +142,7 @@ class Work:
             subject=None,
             triggerer="test",
             parameters=parameters,
-            small_app=self.app,
+            app_source=lambda: self.app,
             recipients=recipients,
             memory_source=lambda: RunHistory(0, None, self.checkpoint),
             logger=logging.getLogger("test"),
