@@ -1,5 +1,6 @@
 """Values of earlier summaries, kept in the action's checkpoint, bounded."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -7,8 +8,8 @@ from typing import Any, NamedTuple
 
 # The summaries of a chart, including this one.
 LONGEST_TREND = 12
-# The domains of which more than the last summary is kept.
-MOST_TRENDS = 30
+# In characters, of the earlier ones: of very many domains fewer summaries are kept.
+MOST_KEPT = 80_000
 
 
 class Point(NamedTuple):
@@ -57,14 +58,7 @@ class Past:
     def checkpoint(self, operation_id: str, now: datetime, after: dict[str, Any]) -> dict[str, Any]:
         """Return the checkpoint for the next summary."""
         this = {"at": now.astimezone(UTC).isoformat(), "domains": after}
-        past = [*map(_thinned, self.summaries[:-1]), *self.summaries[-1:]]
+        past = list(self.summaries)
+        while past[1:] and len(json.dumps(past)) > MOST_KEPT:
+            del past[0]
         return {"operation_id": operation_id, "past": past, "mine": this}
-
-
-def _thinned(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an older summary with the values of charts: rows and the first figure."""
-    domains = {
-        name: {"rows": part["rows"], "sums": dict(list(part["sums"].items())[:1])}
-        for name, part in list(summary["domains"].items())[:MOST_TRENDS]
-    }
-    return {"at": summary["at"], "domains": domains}

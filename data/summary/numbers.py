@@ -4,10 +4,9 @@ from datetime import datetime, timedelta
 
 # Smaller differences come from rounding when sums are added in another order.
 NO_CHANGE = 1e-9
-# Larger numbers are shown in words.
-BILLION = 1e9
+# Larger numbers are shown by their power of ten.
+LARGE = 1e15
 MINUS = "−"  # noqa: RUF001
-_SUPERSCRIPTS = str.maketrans("0123456789+", "⁰¹²³⁴⁵⁶⁷⁸⁹ ")
 
 
 def shown_number(value: float) -> str:
@@ -16,11 +15,8 @@ def shown_number(value: float) -> str:
     if 0 < size < 0.01:
         return f"{MINUS if value < 0 else ''}{size:.2g}"
     sign = MINUS if value < 0 else ""
-    if size >= BILLION * 1e6:
-        digits, _, power = f"{size:.2e}".partition("e")
-        return f"{sign}{digits} × 10{str(int(power)).translate(_SUPERSCRIPTS)}"  # noqa: RUF001
-    if size >= BILLION:
-        return f"{sign}{size / BILLION:,.2f} billion"
+    if size >= LARGE:
+        return f"{sign}{size:.2e}"
     if abs(size - round(size)) < 0.005:
         return f"{sign}{round(size):,}"
     return f"{sign}{size:,.2f}"
@@ -30,7 +26,7 @@ def short_number(value: float) -> str:
     """Return `value` in at most seven characters, for a chart: `1.2k`, `−34M`."""
     size, sign = abs(value), MINUS if value < 0 else ""
     for power, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if size >= 1e15:
+        if size >= LARGE:
             return f"{sign}{size:.0e}".replace("e+", "e")
         if size >= power:
             return f"{sign}{size / power:.3g}{letter}"

@@ -270,9 +270,9 @@ def _weekly_summary() -> Summary:
         for n, one in enumerate(amounts)
     ))  # fmt: skip
     figures = {
-        "amount": _figure(1_284_310.5, 0.99, 2_400),
-        "quantity": _figure(48_211, 1, 40),
-        "unit_price": _figure(1_239_989, 0.99, 899),
+        "amount": {"filled": 31_416, "sum": 1_284_310.5},
+        "quantity": {"filled": 31_416, "sum": 48_211},
+        "unit_price": {"filled": 31_416, "sum": 1_239_989},
     }
     shown = Snapshot(
         uuid4(), "orders", "path", 31_416, 10, "d", {}, {"columns": figures}, now - 3 * HOUR
@@ -285,7 +285,3 @@ def _weekly_summary() -> Summary:
     return Summary(
         "Three bicycle shops", now, "Europe/Paris", parts, past.last_at, now - week, failures
     )
-
-
-def _figure(total: float, least: float, most: float) -> dict[str, Any]:
-    return {"kind": "number", "filled": 31_416, "min": least, "max": most, "sum": total}
