@@ -38,7 +38,7 @@ PLUG_IN = PlugIn(
         "template": '"template": "welcome"',
         "text": '"text": "Dear {{ user.name }}, …"',
     },
-    app_checks=("data.mail.checks:template_problems",),
+    app_checks=("data.mail.in_child:template_problems",),
     app_allowed=("data.small_app.allowed:problems_of_sources",),
     app_warnings=("data.small_app.allowed:app_warnings",),
     app_stored=("data.store.small_apps:store",),

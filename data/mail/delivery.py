@@ -2,17 +2,20 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
+from threading import Event
 
 from data.mail.delivery_report import Report, result_of
-from data.mail.rates import MailCeiling, Pace
 from data.mail.templates import InvalidTemplate
 from data.store import deliveries
 from data.store.deliveries import Delivery, Reserved
 from minutebook.steps import Recipient, StepFailed, StepResult
-from models.errors import LeaseLost
+from models.errors import LeaseLost, Refused
 from models.store.operations import heartbeat
+from models.store.tenants import ceilings
+from models.store.tenants.ceilings import Ceiling
+from runtime.clock import monotonic
 from runtime.database import reading
 from tasks.bounded.limits import OverLimit
 from tasks.outgoing.failures import MailRefused, MailServerFailed
@@ -26,6 +29,11 @@ from tasks.outgoing.mail.message import (
 )
 from tasks.outgoing.mail.transport import Transport, open_transport
 from tasks.step_context import WorkContext
+
+# The delay until a wait notices a stop.
+STOP_POLL_S = 0.1
+# Messages between two looks at the ceiling: operations at once may exceed it by as many each.
+MOST_BETWEEN = 100
 
 # Yields the content for each of some recipients, in order.
 Contents = Callable[[Sequence[Recipient]], Iterator[Content]]
@@ -138,7 +146,7 @@ class _Sending:
 
 def _send_all(sending: _Sending, waiting: Sequence[Recipient], report: Report) -> None:
     context = sending.context
-    pace, ceiling = Pace(context.settings.mail.rate), MailCeiling(context)
+    pace, ceiling = _Pace(context.settings.mail.rate), _MailCeiling(context)
     for done, recipient in enumerate(waiting):
         context.progress(done, len(waiting), phase="send")
         if not pace.is_due:
@@ -159,6 +167,51 @@ def _send_all(sending: _Sending, waiting: Sequence[Recipient], report: Report) -
         else:
             (report.sent if is_new else report.had_it).append(recipient.id)
     context.progress(len(waiting), len(waiting), phase="send")
+
+
+@dataclass
+class _Pace:
+    """Allows `rate` messages a minute, evenly spread; None is unlimited."""
+
+    rate: int | None
+    _next_at: float | None = field(default=None, init=False)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the next message may be sent now."""
+        return self._next_at is None or monotonic() >= self._next_at
+
+    def wait(self, should_stop: Callable[[], bool]) -> bool:
+        """Wait for the next message's turn; return False if `should_stop()` ends the wait."""
+        pause = Event()
+        while not should_stop():
+            left = 0.0 if self._next_at is None else self._next_at - monotonic()
+            if left <= 0:
+                if self.rate is not None:
+                    self._next_at = monotonic() + 60 / self.rate
+                return True
+            pause.wait(min(left, STOP_POLL_S))
+        return False
+
+
+@dataclass
+class _MailCeiling:
+    """Stops a step whose restricted small app has sent its mails of the last 24 hours."""
+
+    context: WorkContext
+    _asked_after: int = field(default=0, init=False)
+
+    def check(self, sent: int) -> None:
+        """Raise StepFailed if no more may be sent, after `sent` messages; ask now and then."""
+        if sent < self._asked_after:
+            return
+        app, limits = self.context.small_app, self.context.settings.limits
+        try:
+            with reading(self.context.engine) as connection:
+                some = ceilings.left(connection, app.id, Ceiling.MAILS, limits)
+        except Refused as error:
+            raise StepFailed(str(error), permanent=False) from None
+        self._asked_after = sent + min(some, MOST_BETWEEN)
 
 
 def _each_once(recipients: list[Recipient]) -> list[Recipient]:

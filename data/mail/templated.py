@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from data.mail.checks import problems_of_template
 from data.mail.delivery import deliver
-from data.mail.rendering import rendered
+from data.mail.in_child import problems_of_template, rendered
 from data.mail.templates import MailTemplate
 from data.mail.values import own_values, shared_values
 from minutebook.steps import Recipient, StepFailed, StepResult

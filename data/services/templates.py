@@ -7,8 +7,7 @@ from uuid import uuid4
 
 from pydantic import Field
 
-from data.mail.checks import problems_of_template
-from data.mail.rendering import rendered
+from data.mail.in_child import problems_of_template, rendered
 from data.mail.templates import InvalidTemplate, MailTemplate
 from data.mail.values import own_values, sample_of, shared_values
 from data.store.small_apps import templates_of
@@ -73,20 +72,6 @@ class TriedMail(View):
     message: str = Field(description="What the mail server did.")
 
 
-def _stored(
-    installation: Installation, after: str | None = None, limit: int | None = None
-) -> dict[str, dict[str, Any]]:
-    app_id = installation.small_app.id
-    with reading(installation.engine) as connection:
-        return templates_of(connection, app_id, after, limit)
-
-
-def _settings_of(installation: Installation) -> Mapping[str, Any]:
-    app_id = installation.small_app.id
-    with reading(installation.engine) as connection:
-        return tenants.settings_of(connection, app_id)
-
-
 @Verb("list_templates", "GET /api/apps/{app}/templates", READ, pages=Templates)
 def list_templates(
     installation: Installation,
@@ -99,11 +84,11 @@ def list_templates(
     `known` are the settings of the app's document, if they
     were read already.
     """
-    settings = _settings_of(installation) if known is None else known
-    found = [
-        MailTemplate(name, **parts)
-        for name, parts in _stored(installation, cursor, limit + 1).items()
-    ]
+    app_id = installation.small_app.id
+    with reading(installation.engine) as connection:
+        settings = tenants.settings_of(connection, app_id) if known is None else known
+        stored = templates_of(connection, app_id, cursor, limit + 1)
+    found = [MailTemplate(name, **parts) for name, parts in stored.items()]
     shown, following = first_of(found, limit, lambda template: template.name)
     return Page[TemplateRow](items=tuple(_row(one, settings) for one in shown), next=following)
 
@@ -142,19 +127,23 @@ def _rendered(
 
     Raises NotFound, or InvalidDocument for the template's problems.
     """
-    found = _stored(installation)
+    app = installation.small_app
+    with reading(installation.engine) as connection:
+        found = templates_of(connection, app.id)
+        document, now = tenants.document_of(connection, app.id), read_clock(connection)
     if name not in found:
         raise NotFound(f'template "{name}" {unknown_name("template", name, found)}')
-    template = MailTemplate(name, **found[name])
-    settings = _settings_of(installation)
+    template, settings = MailTemplate(name, **found[name]), document.get("settings", {})
     problems = problems_of_template(template, settings)
     if problems:
         raise InvalidDocument(problems)
     recipient = SAMPLE_RECIPIENT if user is None else _recipient(installation, user)
-    app = installation.small_app
     url = unsubscribe_url(installation.settings.mail.unsubscribe, recipient.id, app.name)
+    title, at = document.get("title") or app.name, now.replace(second=0, microsecond=0)
+    # Those of a mail of this minute, with the id of an unknown operation.
+    shared = shared_values(replace(app, settings=settings), title, at, str(uuid4()))
     try:
-        values = {**sample_of(name, settings), **_values_now(installation, settings)}
+        values = {**sample_of(name, settings), **shared}
         content = next(rendered(template, values, [own_values(recipient, url)]))
     except (InvalidTemplate, OverLimit) as error:
         raise Refused(str(error)) from None
@@ -170,16 +159,6 @@ def _recipient(installation: Installation, id: str) -> Recipient:
         known = selection.first_ids(connection, app_id, MOST_COMPARED)
         elsewhere = named_elsewhere(connection, installation, "user", id)
     raise elsewhere or NotFound(f'user "{id}" {unknown_name("user", id, known)}')
-
-
-def _values_now(installation: Installation, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a mail of this minute, with the id of an unknown operation."""
-    app = replace(installation.small_app, settings=settings)
-    with reading(installation.engine) as connection:
-        title = tenants.document_of(connection, app.id).get("title") or app.name
-        now = read_clock(connection)
-    at = now.replace(second=0, microsecond=0)
-    return shared_values(app, title, at, str(uuid4()))
 
 
 def html_of(made: TemplatePreview) -> str:

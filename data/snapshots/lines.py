@@ -1,10 +1,14 @@
 """Snapshots as JSON Lines, written by a child process: the memory of this one does not grow."""
 
+import os
 from collections.abc import Generator
+from pathlib import Path
 
 from data import snapshots
-from data.settings import Settings
+from data.settings import FetchSettings, Settings
+from data.snapshots.json_rows import json_line
 from tasks.bounded import client
+from tasks.bounded.child import Call
 from tasks.bounded.limits import Limits, Over
 
 SETTINGS = {
@@ -25,5 +29,16 @@ def read(settings: Settings, path: str) -> Generator[bytes]:
     )
     with snapshots.local(settings, path) as file:
         arguments = {"file": str(file), "settings": fetch.model_dump(mode="json")}
-        call = client.Call("data.snapshots.lines_child:write", arguments)
+        call = client.Call(f"{__name__}:write", arguments)
         yield from client.stream(call, limits)
+
+
+def write(call: Call) -> None:
+    """Write the rows of the call's file to its output; called in the child."""
+    # The process that calls needs no DuckDB.
+    from data.importing.read_parquet import rows_of
+
+    settings = FetchSettings.model_validate(call.arguments["settings"])
+    with os.fdopen(call.files[0], "wb", client.PIECE) as output:
+        for row in rows_of(Path(call.arguments["file"]), "the snapshot", settings):
+            output.write(json_line(row).encode() + b"\n")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from data.mail.checks import CHECKING, problems_of_template
+from data.mail.in_child import LIMITS, problems_of_template
 from data.mail.templates import MailTemplate
 from runtime.clock import monotonic
 
@@ -22,4 +22,4 @@ def check(given: bytes) -> None:
         assert problem.remedy
         assert "ended its process" not in problem.remedy, problem.remedy
     took = monotonic() - began
-    assert took < CHECKING.time_s, f"{took:.1f} s"
+    assert took < LIMITS.time_s, f"{took:.1f} s"

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from data.mail import checks
-from data.mail.checks import problems_of_template, template_problems
+from data.mail import in_child
+from data.mail.in_child import problems_of_template, template_problems
 from data.mail.templates import MailTemplate
 from data.small_app.document import data_in
 from models.tenant.document import InvalidSmallApp
@@ -122,7 +122,7 @@ LOOP = (
 def test_a_template_that_takes_too_long_ends_at_its_limit_in_a_process_of_its_own(
     text: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checks, "CHECKING", replace(checks.CHECKING, cpu_s=1))
+    monkeypatch.setattr(in_child, "LIMITS", replace(in_child.LIMITS, cpu_s=1))
     templates = {"good": {"subject": "s", "text": "t"}, "bad": {"subject": "s", "text": text}}
     began = process_time()
 
