@@ -32,20 +32,14 @@ def prune(context: WorkContext, in_batches: InBatches) -> tuple[dict[str, int], 
     removed = files.remove(settings, paths)
     with reading(context.engine) as connection:
         known, now = stored.paths(connection, app.id), read_clock(connection)
-        domains = [domain.name for domain in stored.domains_of(connection, app.id)]
+        domains = stored.domains_of(connection, app.id)
     removed += files.remove(settings, list(files.orphans(settings, app.name, known, now)))
-    removed += files.remove_leftovers(settings.home, app.name, domains, now)
-    return {"snapshots": rows, "files": removed}, _problems(context)
-
-
-def _problems(context: WorkContext) -> list[str]:
-    """Return one sentence for each staged or published snapshot that is missing or truncated."""
-    settings = settings_in(context.settings)
-    with reading(context.engine) as connection:
-        domains = stored.domains_of(connection, context.small_app.id)
-    return [
+    names = [domain.name for domain in domains]
+    removed += files.remove_leftovers(settings.home, app.name, names, now)
+    problems = [
         f"the {place} snapshot of {domain.name} is damaged; refresh with force"
         for domain in domains
         for place, snapshot in (("staging", domain.staging), ("production", domain.production))
         if snapshot and not files.is_there(settings, snapshot.path, snapshot.byte_count)
     ]
+    return {"snapshots": rows, "files": removed}, problems

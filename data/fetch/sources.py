@@ -171,11 +171,6 @@ def probe(source: Source, settings: Settings) -> dict[str, str] | None:
         return None
 
 
-def is_unchanged(known: Mapping[str, str], probed: Mapping[str, str] | None) -> bool:
-    """Return whether there are validators, all equal to those of the snapshot."""
-    return bool(probed) and dict(known) == probed
-
-
 def fetch(
     source: Source,
     kept: Path,

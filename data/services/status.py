@@ -29,7 +29,25 @@ class Domain(View):
     published_at: Instant | None = Field(description="When production was moved last.")
 
 
-class DataStatus(View):
+class Freshness(View):
+    """How fresh the data of a small app are, and whether they change now."""
+
+    data_updated_at: Instant | None = Field(
+        description="When the newest data that readers see were read; a failed run leaves it."
+    )
+    next_run_at: Instant | None = Field(
+        description="When the next refresh is due by the clock; null: none is."
+    )
+    blocking_maintenance: bool = Field(
+        description="Whether data change now, so that a page should cover them."
+    )
+    eta_s: float | None = Field(
+        description="How long it probably still takes; null: unknown, or longer than that."
+    )
+    is_longer_than_usual: bool = Field(description="Whether it takes twice as long as usual.")
+
+
+class DataStatus(Freshness):
     """The status of a small app's data."""
 
     status: str = Field(description="`running`, `ready`, `failed`, or `empty` before a refresh.")
@@ -37,15 +55,6 @@ class DataStatus(View):
         description="Of what runs: `probe`, `download`, `import`, `publish` or a step's own."
     )
     message: str | None = Field(description="What the step that runs reported last.")
-    blocking_maintenance: bool = Field(
-        description="Whether data change now, so that a page should cover them."
-    )
-    next_run_at: Instant | None = Field(
-        description="When the next refresh is due by the clock; null: none is."
-    )
-    data_updated_at: Instant | None = Field(
-        description="When the newest data that readers see were read; a failed run leaves it."
-    )
     last_error: str | None = Field(description="Why the last refresh failed, or failed in part.")
     run_type: Any = Field(description="Of the last refresh: `complete`, `cached` or `bootstrap`.")
     rewritten: Any = Field(description="Domains that the last refresh staged anew.")
@@ -53,10 +62,12 @@ class DataStatus(View):
     eta: Instant | None = Field(description="Estimated end of what runs.")
     started_at: Instant | None = Field(description="Start of what runs.")
     elapsed_s: float | None = Field(description="How long it has run.")
-    eta_s: float | None = Field(
-        description="How long it probably still takes; null: unknown, or past `eta`."
-    )
-    is_longer_than_usual: bool = Field(description="Whether it takes twice as long as usual.")
+
+
+class PublicStatus(Freshness):
+    """What people without an account see of it."""
+
+    is_running: bool = Field(description="Whether an update runs.")
 
 
 class DataOfApp(View):
@@ -64,23 +75,6 @@ class DataOfApp(View):
 
     domains: tuple[Domain, ...] = Field(description="Its sets of data, by name.")
     data: DataStatus = Field(description="How fresh its data are.")
-
-
-class PublicStatus(View):
-    """How fresh the data of a small app are, and whether they change now."""
-
-    data_updated_at: Instant | None = Field(
-        description="When the newest data that readers see were read; null: there are none."
-    )
-    next_run_at: Instant | None = Field(description="When the next update is due; null: none is.")
-    is_running: bool = Field(description="Whether an update runs.")
-    blocking_maintenance: bool = Field(
-        description="Whether data change now, so that a page should cover them."
-    )
-    eta_s: float | None = Field(
-        description="How long the update probably still takes; null: unknown, or longer than that."
-    )
-    is_longer_than_usual: bool = Field(description="Whether it takes twice as long as usual.")
 
 
 def status_of(installation: Installation, name: str) -> DataStatus:

@@ -5,7 +5,6 @@ null in both is removed; it stays until the next save, so that its publish can s
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -16,15 +15,6 @@ from data.small_app.staged import KINDS
 from data.store.publishing import publish as move
 from data.store.tables import app_documents
 from runtime.database import read_stored
-
-
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """One published document."""
-
-    kind: str
-    name: str
-    is_removed: bool
 
 
 def publish(
@@ -43,17 +33,15 @@ def publish(
     move(connection, known.production, known.staging, operation_id, *its)
 
 
-def published_by(connection: sa.Connection, small_app_id: int, operation_id: UUID) -> list[Moved]:
-    """Return the documents last published by this operation, by kind and name."""
-    rows = connection.execute(
-        sa.select(app_documents.c.kind, app_documents.c.name, app_documents.c.production)
-        .where(
-            app_documents.c.small_app_id == small_app_id,
-            app_documents.c.published_by == operation_id,
-        )
-        .order_by(app_documents.c.kind, app_documents.c.name)
-    )
-    return [Moved(row.kind, row.name, row.production is None) for row in rows]
+def published_by(
+    connection: sa.Connection, small_app_id: int, operation_id: UUID
+) -> Sequence[sa.Row[Any]]:
+    """Return kind, name and `is_removed` of the documents last published by this operation."""
+    known = app_documents.c
+    is_removed = known.production.is_(None).label("is_removed")
+    query = sa.select(known.kind, known.name, is_removed).order_by(known.kind, known.name)
+    its = (known.small_app_id == small_app_id, known.published_by == operation_id)
+    return connection.execute(query.where(*its)).all()
 
 
 def published_at(connection: sa.Connection, small_app_id: int) -> datetime | None:

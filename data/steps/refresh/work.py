@@ -162,7 +162,8 @@ class _Refresh:
         if staging is None or self.parameters.force:
             return _Probed.CHANGED
         probed = sources.probe(source, self.settings)
-        if not sources.is_unchanged(staging.validators, probed):
+        # Without validators a source may have changed.
+        if not probed or staging.validators != probed:
             return _Probed.CHANGED
         is_there = files.is_there(self.settings, staging.path, staging.byte_count)
         return _Probed.REUSED if is_there else _Probed.LOST

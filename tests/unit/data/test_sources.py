@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from data.failures import SourceFailed, Stopped
-from data.fetch.sources import is_unchanged, probe, source_of
+from data.fetch.sources import probe, source_of
 from data.importing import Data, Imported, import_data
 from data.settings import Settings
 from tasks.bounded.limits import Watch
@@ -69,12 +69,10 @@ def test_a_file_is_unchanged_until_it_is_written(settings: Settings) -> None:
     known = probe(source, settings)
     assert known is not None
 
-    assert is_unchanged(known, probe(source, settings))
+    assert probe(source, settings) == known
     (settings.effective_data_root / "a.csv").write_text("id\n1\n2\n")
-    assert not is_unchanged(known, probe(source, settings))
+    assert probe(source, settings) != known
 
 
-def test_a_file_that_is_gone_counts_as_changed(settings: Settings) -> None:
+def test_a_file_that_is_gone_has_no_validators(settings: Settings) -> None:
     assert probe(source_of({"file": "gone.csv"}), settings) is None
-    assert not is_unchanged({}, None)
-    assert not is_unchanged({}, {})
