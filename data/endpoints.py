@@ -13,8 +13,8 @@ from models.roles import Permission
 from services.installation import Installation
 from web.access import of_app
 from web.bodies import JSON_LINES
+from web.cache import TtlCache
 from web.downloads import Download
-from web.kept import Kept
 from web.routing import endpoints
 from web.verbs import answers, serve
 
@@ -30,7 +30,7 @@ ROWS: dict[int | str, dict[str, Any]] = {
 
 def mount(app: FastAPI) -> tuple[APIRouter, ...]:
     """Let the application keep what it tells people without an account; return no pages."""
-    app.state.public_statuses = Kept(status.public_status)
+    app.state.public_statuses = TtlCache(status.public_status)
     return ()
 
 
@@ -50,7 +50,7 @@ def show_public_status(request: Request, response: Response, app: str) -> Public
 
 def status_for_all(request: Request, name: str) -> PublicStatus:
     """Return the public status of a small app, at most a second old. Raises NotFound."""
-    kept: Kept[PublicStatus | None] = request.app.state.public_statuses
+    kept: TtlCache[PublicStatus | None] = request.app.state.public_statuses
     found = kept.of(request.app.state.installation, KEPT_S, name)
     if found is None:
         raise NotFound(NOTHING)

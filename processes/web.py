@@ -25,8 +25,8 @@ from runtime.sections.web import WebSettings
 from runtime.supervisor import end_with_parent
 from services.installation import Installation
 from web.app import HEADERS, make_app, stop_waiting
-from web.guards import BehindProxies, QuotedPath, WithHeaders
-from web.handout import AT_ONCE
+from web.dispatcher import AT_ONCE
+from web.middleware import BehindProxies, QuotedPath, WithHeaders
 from web.routing import THREADS, WORKER_THREADS
 
 logger = EventLog("minutebook.web")

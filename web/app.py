@@ -19,10 +19,10 @@ from services.status.pauses import list_pauses
 from web import health, metrics
 from web.api import actions, followers, installation, jobs, operations, people
 from web.api import apps as app_endpoints
-from web.downloads import Places
-from web.guards import BoundedBodies
-from web.handout import Handout
-from web.kept import Kept
+from web.cache import TtlCache
+from web.dispatcher import JobDispatcher
+from web.downloads import DownloadSlots
+from web.middleware import BoundedBodies
 from web.plain import answers
 from web.problems import as_json, install
 from web.routing import THREADS
@@ -71,10 +71,10 @@ def make_app(opened: Installation) -> FastAPI:
         lifespan=_lifespan,
     )
     app.state.installation = opened
-    app.state.handout = Handout(opened)
-    app.state.overviews, app.state.status = Kept(overview_of), Kept(status)
-    app.state.pauses = Kept(list_pauses)
-    app.state.downloads = Places(settings.web.download_s)
+    app.state.dispatcher = JobDispatcher(opened)
+    app.state.overviews, app.state.status = TtlCache(overview_of), TtlCache(status)
+    app.state.pauses = TtlCache(list_pauses)
+    app.state.downloads = DownloadSlots(settings.web.download_s)
     app.state.registry, app.state.durations = metrics.registry_of(opened, monotonic())
     app.openapi = lambda: openapi_of(app)  # type: ignore[method-assign]
     install(app, lambda _, error: as_json(error))
@@ -100,19 +100,19 @@ def stop_waiting(app: FastAPI) -> None:
     """
     loop: asyncio.AbstractEventLoop | None = getattr(app.state, "loop", None)
     if loop is not None and not loop.is_closed():
-        loop.call_soon_threadsafe(app.state.handout.stop)
+        loop.call_soon_threadsafe(app.state.dispatcher.stop)
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.loop = asyncio.get_running_loop()
     anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
-    handout: Handout = app.state.handout
-    reader = asyncio.create_task(handout.run())
+    dispatcher: JobDispatcher = app.state.dispatcher
+    reader = asyncio.create_task(dispatcher.run())
     yield
-    handout.stop()
+    dispatcher.stop()
     reader.cancel()
-    await handout.note_stop()
+    await dispatcher.note_stop()
 
 
 def _allow_origins(app: FastAPI, settings: Settings) -> None:

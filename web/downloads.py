@@ -23,7 +23,7 @@ Open = Callable[[], AbstractContextManager[Iterator[bytes]]]
 
 
 @dataclass
-class Places:
+class DownloadSlots:
     """The downloads that go on. For the event loop alone."""
 
     # How long one may take, whether its client reads or not.
@@ -50,7 +50,7 @@ class Places:
 class Download(StreamingResponse):
     """Sends what `opens` yields; it is opened when a place is free, and closed with the request."""
 
-    def __init__(self, places: Places, app: str, opens: Open, media_type: str) -> None:
+    def __init__(self, places: DownloadSlots, app: str, opens: Open, media_type: str) -> None:
         super().__init__((), media_type=media_type)
         self._places = places
         self._app = app

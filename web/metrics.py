@@ -23,8 +23,8 @@ from services import metrics
 from services.installation import Installation
 from services.metrics import GAUGES, PREFIX, Samples
 from web.access import of_installation
+from web.cache import TtlCache
 from web.counters import Counters
-from web.kept import Kept
 from web.routing import endpoints
 
 router = endpoints("health")
@@ -46,8 +46,8 @@ class Gauges(Collector):
         registry.register(self)
         self._opened = opened
         self._counters = Counters(registry, began)
-        self._quick = Kept(self._count_and_look)
-        self._slow = Kept(metrics.slow_samples)
+        self._quick = TtlCache(self._count_and_look)
+        self._slow = TtlCache(metrics.slow_samples)
 
     def _count_and_look(self, opened: Installation) -> Samples:
         self._counters.catch_up(opened)

@@ -61,7 +61,7 @@ def post(router: APIRouter, routes: list[Route], path: str, act: Act, door: Door
     )
 
     async def serve(request: Request) -> Response:
-        if door.begins and request.app.state.handout.is_stopped:
+        if door.begins and request.app.state.dispatcher.is_stopped:
             raise Stopping(STOPPING)
         text = await _short_body(request, door.longest)
 

@@ -15,7 +15,7 @@ WORKERS = ThreadPoolExecutor(WORKER_THREADS, "worker requests")
 
 
 class _Part(StringConvertor):
-    """A part of a path that varies: the path of a request is quoted (`web.guards.QuotedPath`)."""
+    """A part of a path that varies; `web.middleware.QuotedPath` quotes the path of a request."""
 
     def convert(self, value: str) -> str:
         return unquote(value)

@@ -12,7 +12,7 @@ from data.services.status import DataOfApp
 from models.errors import InvalidDocument, Refused
 from services.apps import App
 from services.installation import Installation
-from web.dashboard.rendering import POLICY, render, see
+from web.dashboard.rendering import POLICY, redirect, render
 from web.dashboard.session import Editor, Viewer, is_fragment
 from web.dashboard.texts import ending_of, say
 
@@ -117,4 +117,4 @@ def send_test(request: Request, visitor: Editor, app: str, template: str) -> Red
     to, user = visitor.form.one("to").strip(), visitor.form.one("user").strip()
     done = templates.send_test(visitor.opened, template, to, user or None)
     told = say("mail.sent", to=done.to, message=done.message)
-    return see(request, f"/apps/{app}/templates/{quote(template)}", told)
+    return redirect(request, f"/apps/{app}/templates/{quote(template)}", told)

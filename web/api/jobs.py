@@ -16,7 +16,7 @@ from services.jobs.taking import JobToDo
 from services.jobs.work import JobStanding, Times
 from services.view import RequestBody
 from web.access import in_app
-from web.handout import Handout
+from web.dispatcher import JobDispatcher
 from web.plain import Door, post
 from web.problems import ProblemDetails
 from web.routing import endpoints
@@ -103,10 +103,10 @@ async def _gone(request: Request) -> None:
 @router.get("/jobs/next", response_model=JobToDo, responses=NEXT)
 async def next_job(request: Request, asker: Asker, queue: Queue = "quick") -> Any:
     """Take the next job of a queue; waits for one."""
-    handout: Handout = request.app.state.handout
+    dispatcher: JobDispatcher = request.app.state.dispatcher
     app_id, token = asker
     address = request.client.host if request.client else "-"
-    job = await handout.next(app_id, queue, f"{token} at {address}", partial(_gone, request))
+    job = await dispatcher.next(app_id, queue, f"{token} at {address}", partial(_gone, request))
     return Response(status_code=204) if job is None else job
 
 

@@ -8,7 +8,7 @@ from fastapi.responses import Response
 from models.errors import Refused
 from models.roles import Permission
 from services import tokens
-from web.dashboard.rendering import ZONES, ask, choose_zone, render, see
+from web.dashboard.rendering import ZONES, choose_zone, confirm, redirect, render
 from web.dashboard.session import Viewer, Visitor, changing
 from web.dashboard.texts import say
 
@@ -33,7 +33,7 @@ def account_page(request: Request, visitor: Viewer, tokens_after: str | None = N
 def set_zone(request: Request, visitor: Annotated[Visitor, changing(Permission.READ)]) -> Response:
     """Show times in a zone from now on."""
     zone = visitor.form.one("zone").strip()
-    answer = see(request, "/account", say("account.zone_chosen", zone=zone))
+    answer = redirect(request, "/account", say("account.zone_chosen", zone=zone))
     if not choose_zone(request, answer, zone):
         raise Refused(say("account.unknown_zone", zone=zone))
     return answer
@@ -45,6 +45,6 @@ def revoke_token(
 ) -> Response:
     """Revoke a token, with the sessions that it opened."""
     if "sure" not in visitor.form:
-        return ask(request, say("account.asks", id=id), "/account")
+        return confirm(request, say("account.asks", id=id), "/account")
     tokens.revoke(visitor.opened, id)
-    return see(request, "/account", say("account.revoked"))
+    return redirect(request, "/account", say("account.revoked"))

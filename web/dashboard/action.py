@@ -15,7 +15,7 @@ from web.dashboard import drawing
 from web.dashboard.actions import change
 from web.dashboard.documents import difference, pretty
 from web.dashboard.fields import in_zone
-from web.dashboard.rendering import Page, ask, render, see
+from web.dashboard.rendering import Page, confirm, redirect, render
 from web.dashboard.session import Editor, Operator, Viewer, Visitor
 from web.dashboard.texts import say
 
@@ -104,7 +104,7 @@ def start_backfill(request: Request, visitor: Operator, app: str, action: str) -
         last=in_zone(form.one("to"), zone),
     )
     backfills.start(visitor.opened, asked)
-    return see(request, f"/apps/{app}/actions/{action}", say("action.backfill_started"))
+    return redirect(request, f"/apps/{app}/actions/{action}", say("action.backfill_started"))
 
 
 @router.post("/apps/{app}/actions/{action}/delete")
@@ -113,9 +113,9 @@ def delete_action(request: Request, visitor: Editor, app: str, action: str) -> R
     found = stored(visitor.opened, action)
     here = f"/apps/{app}/actions/{found.uid}"
     if "sure" not in visitor.form:
-        return ask(request, say("change.ask_delete", name=found.name), here)
+        return confirm(request, say("change.ask_delete", name=found.name), here)
     change(visitor.opened, str(found.uid), "delete")
-    return see(request, here, say("change.deleted", name=found.name))
+    return redirect(request, here, say("change.deleted", name=found.name))
 
 
 @router.post("/apps/{app}/actions/{action}/restore")
@@ -123,7 +123,7 @@ def restore_action(request: Request, visitor: Editor, app: str, action: str) -> 
     """Create a deleted action again, by its last revision."""
     done = whole.restore(visitor.opened, action)
     told = say("change.restored", name=done.name)
-    return see(request, f"/apps/{app}/actions/{done.uid}", told)
+    return redirect(request, f"/apps/{app}/actions/{done.uid}", told)
 
 
 @router.post("/apps/{app}/actions/{action}/{verb}")
@@ -135,4 +135,4 @@ def change_action(
         raise NotFound(say("change.unknown", verb=verb))
     here = f"/apps/{app}/actions/{action}"
     path = change(visitor.opened, action, verb) or here
-    return see(request, path, say(f"change.done_{verb}", count=1))
+    return redirect(request, path, say(f"change.done_{verb}", count=1))

@@ -14,7 +14,7 @@ from services.changes import deleting, switching
 from services.installation import Installation
 from services.view import PAGE
 from web.dashboard.fields import fields_of
-from web.dashboard.rendering import ask, render, see
+from web.dashboard.rendering import confirm, redirect, render
 from web.dashboard.session import Operator, Viewer, Visitor, is_fragment, page_asked
 from web.dashboard.texts import say
 
@@ -71,7 +71,7 @@ def change_several(request: Request, visitor: Operator, asked: Asked) -> Respons
         names = whole.names_of(visitor.opened, uids[:MOST_NAMED])
         if uids[MOST_NAMED:]:
             names.append(say("change.ask_more", count=len(uids) - MOST_NAMED))
-        return ask(request, say("change.ask_delete_several"), "/actions", names)
+        return confirm(request, say("change.ask_delete_several"), "/actions", names)
     refusals, done = [], 0
     for uid in uids:
         try:
@@ -85,7 +85,7 @@ def change_several(request: Request, visitor: Operator, asked: Asked) -> Respons
     # The list as it was searched.
     page = page_asked(request)
     back = page if page.partition("?")[0] == "/actions" else "/actions"
-    return see(request, back, told)
+    return redirect(request, back, told)
 
 
 def _check(visitor: Visitor, verb: str) -> None:
@@ -110,7 +110,7 @@ def _ask_for_all(request: Request, visitor: Visitor, asked: ActionFilter, verb: 
         names.append(say("many.more", count=len(found.items)))
     question = say(f"many.{verb}_asks", count=len(chosen))
     fields = [("uid", str(one.uid)) for one in chosen]
-    return ask(request, question, page_asked(request), names, fields)
+    return confirm(request, question, page_asked(request), names, fields)
 
 
 def change(opened: Installation, name: str, verb: str) -> str:

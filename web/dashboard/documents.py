@@ -97,7 +97,7 @@ def difference(before: Any, after: Any) -> list[tuple[str, str]]:
     ]
 
 
-def told_by(document: Any) -> list[tuple[str, str, str]]:
+def notification_targets(document: Any) -> list[tuple[str, str, str]]:
     """Return when, by what and whom the hooks of a valid document tell, in their order."""
     found = document.get("hooks") or {}
     return [

@@ -21,10 +21,10 @@ from web.dashboard.documents import (
     FIRST_STEPS,
     HOOK_KINDS,
     difference,
+    notification_targets,
     pretty,
-    told_by,
 )
-from web.dashboard.rendering import render, see
+from web.dashboard.rendering import redirect, render
 from web.dashboard.session import Editor, Form, Visitor, viewing
 from web.dashboard.texts import say
 
@@ -113,7 +113,7 @@ def store_document(request: Request, visitor: Editor, app: str) -> HTMLResponse 
     except (InvalidDocument, Outdated, Refused) as error:
         return _edit(request, visitor, app, replace(draft, error=error))
     told = say(f"edit.{done.change}", name=done.name, revision=done.revision)
-    return see(request, f"/apps/{app}/actions/{done.uid}", told)
+    return redirect(request, f"/apps/{app}/actions/{done.uid}", told)
 
 
 def _edit(
@@ -189,4 +189,4 @@ def _meaning(visitor: Visitor, app: str, draft: Draft) -> dict[str, Any]:
     except Refused as error:
         return {**values, "faults": [error]}
     changed = difference(shown.document, document) if shown else []
-    return {**values, "meaning": found, "changed": changed, "told": told_by(document)}
+    return {**values, "meaning": found, "changed": changed, "told": notification_targets(document)}

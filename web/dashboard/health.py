@@ -12,7 +12,7 @@ from services.overview import TONES
 from services.status import pauses
 from web.dashboard.fields import in_zone
 from web.dashboard.overview import FRESH_S, KEPT_S
-from web.dashboard.rendering import Page, render, see
+from web.dashboard.rendering import Page, redirect, render
 from web.dashboard.session import (
     Operator,
     Visitor,
@@ -60,7 +60,7 @@ def pause(request: Request, visitor: OfInstallation) -> RedirectResponse:
     queue, reason = form.one("queue") or None, form.one("reason") or None
     until = in_zone(form.one("until"), Page(request).zone) or form.one("span") or None
     done = pauses.pause(visitor.opened, queue, queue is None, until, reason)
-    return see(request, page_asked(request), _paused(done))
+    return redirect(request, page_asked(request), _paused(done))
 
 
 @router.post("/resume")
@@ -68,7 +68,7 @@ def resume(request: Request, visitor: OfInstallation) -> RedirectResponse:
     """End the pause of everything, or of a queue."""
     queue = visitor.form.one("queue") or None
     pauses.resume(visitor.opened, queue, queue is None)
-    return see(request, page_asked(request), say("pause.resumed"))
+    return redirect(request, page_asked(request), say("pause.resumed"))
 
 
 @router.post("/apps/{app}/pause")
@@ -77,14 +77,14 @@ def pause_app(request: Request, visitor: Operator, app: str) -> RedirectResponse
     form = visitor.form
     until, reason = form.one("span") or None, form.one("reason") or None
     done = pauses.pause(visitor.opened, until=until, reason=reason)
-    return see(request, f"/apps/{app}", _paused(done))
+    return redirect(request, f"/apps/{app}", _paused(done))
 
 
 @router.post("/apps/{app}/resume")
 def resume_app(request: Request, visitor: Operator) -> RedirectResponse:
     """Send what is due of a small app again."""
     pauses.resume(visitor.opened)
-    return see(request, page_asked(request), say("pause.resumed"))
+    return redirect(request, page_asked(request), say("pause.resumed"))
 
 
 def _paused(done: pauses.PauseChange) -> str:

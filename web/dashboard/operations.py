@@ -17,7 +17,7 @@ from services.runs import many as bulk
 from services.view import PAGE
 from web.dashboard.drawing.gantt import gantt
 from web.dashboard.fields import fields_of, in_zone
-from web.dashboard.rendering import Page, render, see
+from web.dashboard.rendering import Page, redirect, render
 from web.dashboard.session import Operator, Viewer, Visitor, is_fragment
 from web.dashboard.texts import say
 
@@ -101,7 +101,7 @@ def change_many(request: Request, visitor: Operator, asked: Asked) -> Response:
         # Exactly those of the plan.
         chosen = bulk.Selection(ids=tuple(form.all("id")))
         done = change(opened, chosen, all_apps=all_apps)
-        return see(request, _list_of(asked, opened), _told(done))
+        return redirect(request, _list_of(asked, opened), _told(done))
     selection = _selection(verb, asked.within(Page(request).zone), form.all("id"))
     plan = change(opened, selection, dry_run=True, all_apps=all_apps)
     values = {
@@ -124,7 +124,7 @@ def change_operation(request: Request, visitor: Operator, id: str, verb: str) ->
     if verb not in CHANGES:
         raise NotFound("no such page")
     CHANGES[verb](visitor.opened, id)
-    return see(request, f"/operations/{id}", say(f"operation.done_{verb}"))
+    return redirect(request, f"/operations/{id}", say(f"operation.done_{verb}"))
 
 
 def _takes(verb: str, wanted: OperationFilter) -> bool:

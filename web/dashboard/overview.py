@@ -5,10 +5,10 @@ from fastapi.responses import HTMLResponse
 
 from services.overview import SHOWN, Overview
 from services.verdict import WORDS
+from web.cache import TtlCache
 from web.dashboard import drawing
 from web.dashboard.rendering import Page, render
 from web.dashboard.session import Viewer, is_fragment
-from web.kept import Kept
 
 router = APIRouter(include_in_schema=False)
 # A page that is opened is at most so old; one that stays open shows an older one, so that many open
@@ -21,7 +21,7 @@ KEPT_S = 15.0
 def overview(request: Request, visitor: Viewer) -> HTMLResponse:
     """Show the overview; htmx asks only for its live part."""
     is_part = is_fragment(request)
-    overviews: Kept[Overview] = request.app.state.overviews
+    overviews: TtlCache[Overview] = request.app.state.overviews
     shown = overviews.of(visitor.opened, KEPT_S if is_part else FRESH_S)
     drawn = drawing.timeline(shown.timeline, Page(request).zone)
     template = "overview_live.html" if is_part else "overview.html"

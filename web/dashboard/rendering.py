@@ -175,7 +175,7 @@ def render(
     return made
 
 
-def ask(
+def confirm(
     request: Request,
     question: str,
     back: str,
@@ -187,7 +187,7 @@ def ask(
     return render(request, "ask.html", values)
 
 
-def see(request: Request, path: str, notice: str = "") -> RedirectResponse:
+def redirect(request: Request, path: str, notice: str = "") -> RedirectResponse:
     """Return the answer to a change: see another page, which shows what was done."""
     root = request.scope.get("root_path", "")
     request.app.state.overviews.forget()

@@ -23,7 +23,7 @@ from runtime.database import DATABASE_AWAY
 from runtime.visible import visible_line
 from services.installation import Installation
 from web.access import Access, bearer_of, declared, opened_for, require
-from web.guards import FROM_PROXY
+from web.middleware import FROM_PROXY
 from web.problems import BodyTooLarge, Forbidden, Unauthorized
 
 COOKIE = "mb_session"

@@ -12,7 +12,7 @@ from services import tokens
 from services.installation import Installation
 from services.tokens import sessions
 from web.access import authenticated
-from web.dashboard.rendering import render, see
+from web.dashboard.rendering import redirect, render
 from web.dashboard.session import (
     Form,
     Visitor,
@@ -40,7 +40,7 @@ def sign_in_page(request: Request) -> Response:
     """Show the form for a token; who has a session goes on at once."""
     following = own_path(request.query_params.get(NEXT, "/"))
     if bearer_by_session(request):
-        return see(request, following)
+        return redirect(request, following)
     return _form(request, following)
 
 
@@ -78,7 +78,7 @@ def sign_out(request: Request, visitor: Annotated[Visitor, changing(Permission.R
     """End the session; whom a proxy names has none."""
     if visitor.session_id:
         tokens.revoke(visitor.opened, visitor.session_id)
-    return forget(request, see(request, "/sign-in", say("sign_in.signed_out")))
+    return forget(request, redirect(request, "/sign-in", say("sign_in.signed_out")))
 
 
 def ask_to_sign_in(request: Request, _error: Exception) -> Response:
@@ -96,7 +96,7 @@ def _open(request: Request, text: str, kind: TokenKind, following: str) -> Respo
     secret = sessions.open_session(opened, bearer)
     if secret is None:
         raise Unauthorized("the link was used")
-    return remember(request, see(request, following), secret)
+    return remember(request, redirect(request, following), secret)
 
 
 def _form(request: Request, following: str, error: str = "", status: int = 200) -> Response:

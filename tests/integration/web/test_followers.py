@@ -445,7 +445,7 @@ def test_a_token_for_jobs_follows_nothing_and_one_for_tasks_gets_no_job(desk: We
 def test_a_server_that_stops_lets_nothing_begin_and_takes_ends(desk: Web, worker: Worker) -> None:
     first, second = make_sent(desk), make_sent(desk, name="another")
     worker.takes(first)
-    desk.app.state.handout.is_stopped = True
+    desk.app.state.dispatcher.is_stopped = True
 
     assert kind_of(Worker(desk).take(second)) == (503, "stopping")
     assert worker.beat(first).status_code == 200

@@ -526,7 +526,7 @@ def test_a_worker_that_goes_away_while_it_waits_takes_no_job(desk: Web) -> None:
     gone, there = desk.client(Role.WORKER), desk.client(Role.WORKER)
     with pytest.raises(httpx.ReadTimeout):
         gone.get("/jobs/next", timeout=0.5)
-    assert wait_for(lambda: not desk.app.state.handout._waiting, 10)
+    assert wait_for(lambda: not desk.app.state.dispatcher._waiting, 10)
 
     id = make_due(desk.engine, action)
 
@@ -539,8 +539,8 @@ def test_workers_that_wait_are_sent_away_when_the_server_stops(desk: Web) -> Non
     clients = [desk.client(Role.WORKER) for _ in range(3)]
     with ThreadPoolExecutor(3) as pool:
         waiting = [pool.submit(one.get, "/jobs/next") for one in clients]
-        assert wait_for(lambda: len(desk.app.state.handout._waiting) == 3, 10)
-        desk.app.state.handout.stop()
+        assert wait_for(lambda: len(desk.app.state.dispatcher._waiting) == 3, 10)
+        desk.app.state.dispatcher.stop()
         answers = [one.result(10) for one in waiting]
 
     assert [one.status_code for one in answers] == [503] * 3
@@ -590,7 +590,7 @@ def test_many_workers_wait_without_a_thread_each(desk: Web) -> None:
     client = desk.client(Role.WORKER)
     with ThreadPoolExecutor(count) as pool:
         waiting = [pool.submit(client.get, "/jobs/next") for _ in range(count)]
-        assert wait_for(lambda: len(desk.app.state.handout._waiting) == count, 30)
+        assert wait_for(lambda: len(desk.app.state.dispatcher._waiting) == count, 30)
         with desk.engine.begin() as connection:
             connection.execute(sa.update(table).values(queue="quick"))
         answers = [one.result(30) for one in waiting]

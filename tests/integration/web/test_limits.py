@@ -15,7 +15,7 @@ from runtime.config import Settings
 from runtime.sections.web import WorkSettings
 from tests.integration.web.conftest import APP, Serve, Web, with_shop
 from tests.integration.web.jobs import URL, make_due, make_job
-from web import guards
+from web import middleware
 
 Limited = Callable[..., Web]
 KNOWN = {"app": APP, "action": "nightly", "user": "ann@example.com", "template": "hello"}
@@ -71,7 +71,7 @@ def test_a_body_that_does_not_come_is_refused(
     web_on_sqlite: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     web = web_on_sqlite
-    monkeypatch.setattr(guards, "ARRIVES_WITHIN_S", 0.5)
+    monkeypatch.setattr(middleware, "ARRIVES_WITHIN_S", 0.5)
 
     answer = raw(web, head(web, 100), b'{"name": ')
 
@@ -220,7 +220,7 @@ def test_a_database_that_is_away_is_said_so_and_ends_nothing(
     worker = web.client(Role.WORKER)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(worker.get, "/jobs/next", timeout=120)
-        assert wait_for(lambda: bool(web.app.state.handout._waiting), 30)
+        assert wait_for(lambda: bool(web.app.state.dispatcher._waiting), 30)
         server.stop()
         try:
             answers = [client.get(path) for path in ("/api/apps", "/readyz", "/healthz")]

@@ -17,7 +17,7 @@ from services.apps import changes
 from tests.browser import Chromium
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.refreshes import DOMAINS, LONG_S, Refreshed
-from web import kept
+from web import cache
 
 SEVEN = datetime(2027, 1, 4, 7, tzinfo=UTC)
 KEYS = {
@@ -158,7 +158,7 @@ def test_any_number_of_visitors_cost_a_read_a_second(
 def test_strangers_who_guess_names_fill_no_memory(
     web: Web, stranger: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "MOST", 5)
+    monkeypatch.setattr(cache, "MOST", 5)
     for number in range(20):
         stranger.get(f"/status/guess-{number}.json")
 

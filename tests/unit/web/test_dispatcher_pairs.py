@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from web.handout import pair
+from web.dispatcher import pair
 
 BUSY, OTHER = 1, 2
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)

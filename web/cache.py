@@ -23,7 +23,7 @@ class _Made(Generic[T]):
 
 
 @dataclass
-class Kept(Generic[T]):
+class TtlCache(Generic[T]):
     """The last result of each scope, shared by all requests; no scope waits for another."""
 
     _make: Callable[..., T]

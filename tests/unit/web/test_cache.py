@@ -4,8 +4,8 @@ from typing import Any
 
 from minutebook.steps import SmallApp
 from services.installation import Installation
-from web import kept
-from web.kept import Kept
+from web import cache
+from web.cache import TtlCache
 
 LONG_S = 60.0
 
@@ -31,7 +31,7 @@ def test_a_slow_read_of_one_scope_holds_up_no_other() -> None:
             assert may_end.wait(LONG_S)
         return number_of(opened)
 
-    made = Kept(make)
+    made = TtlCache(make)
     with ThreadPoolExecutor(2) as pool:
         slow = pool.submit(made.of, seen_by(1), LONG_S)
         assert is_asked.wait(LONG_S)
@@ -55,7 +55,7 @@ def test_many_who_look_at_one_scope_at_once_make_it_once() -> None:
         assert may_end.wait(LONG_S)
         return len(calls)
 
-    made = Kept(make)
+    made = TtlCache(make)
     with ThreadPoolExecutor(3) as pool:
         first = pool.submit(made.of, seen_by(1), LONG_S)
         assert is_asked.wait(LONG_S)
@@ -76,7 +76,7 @@ def test_what_was_being_made_before_a_change_is_not_shown_after_it() -> None:
             assert may_end.wait(LONG_S)
         return len(calls)
 
-    made = Kept(make)
+    made = TtlCache(make)
     with ThreadPoolExecutor(1) as pool:
         before = pool.submit(made.of, seen_by(1), LONG_S)
         assert is_asked.wait(LONG_S)
@@ -94,10 +94,10 @@ def test_the_scopes_that_were_looked_at_last_are_kept() -> None:
     def make(opened: Installation) -> None:
         calls.append(number_of(opened))
 
-    made = Kept(make)
-    for number in range(kept.MOST + 1):
+    made = TtlCache(make)
+    for number in range(cache.MOST + 1):
         made.of(seen_by(number), LONG_S)
         made.of(seen_by(1), LONG_S)
     made.of(seen_by(0), LONG_S)
 
-    assert calls == [*range(kept.MOST + 1), 0]
+    assert calls == [*range(cache.MOST + 1), 0]

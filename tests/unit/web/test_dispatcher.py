@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from web import handout as module
-from web.handout import Handout
+from web import dispatcher as module
+from web.dispatcher import JobDispatcher
 from web.problems import Stopping
 
 AWAY = sa.exc.OperationalError("SELECT 1", {}, Exception("the database is away"))
 PATIENT: Any = SimpleNamespace(settings=SimpleNamespace(work=SimpleNamespace(pop_timeout_s=60)))
 
 
-class Looking(Handout):
+class Looking(JobDispatcher):
     """A reader whose looks have these outcomes; it stops with the last."""
 
     def __init__(self, outcomes: list[bool | Exception]) -> None:
@@ -33,19 +33,19 @@ class Looking(Handout):
         return outcome
 
 
-async def wait_for_a_job(handout: Handout) -> None:
+async def wait_for_a_job(dispatcher: JobDispatcher) -> None:
     async def gone() -> None:
         await asyncio.Event().wait()
 
     with pytest.raises(Stopping):
-        await handout.next(None, "quick", "worker", gone)
+        await dispatcher.next(None, "quick", "worker", gone)
 
 
 async def looked(outcomes: list[bool | Exception]) -> int:
     """Look with these outcomes while a worker waits; return how often was looked."""
-    handout = Looking(outcomes)
-    await asyncio.wait_for(asyncio.gather(handout.run(), wait_for_a_job(handout)), 10)
-    return handout.count
+    dispatcher = Looking(outcomes)
+    await asyncio.wait_for(asyncio.gather(dispatcher.run(), wait_for_a_job(dispatcher)), 10)
+    return dispatcher.count
 
 
 def test_it_looks_again_at_once_while_there_is_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,12 +64,12 @@ def test_it_goes_on_after_an_error(error: Exception, monkeypatch: pytest.MonkeyP
 
 def test_it_does_not_look_while_no_worker_waits() -> None:
     async def count_looks() -> tuple[int, int]:
-        handout = Looking([True])
-        running = asyncio.ensure_future(handout.run())
+        dispatcher = Looking([True])
+        running = asyncio.ensure_future(dispatcher.run())
         for _ in range(10):
             await asyncio.sleep(0)
-        before = handout.count
-        await asyncio.wait_for(asyncio.gather(running, wait_for_a_job(handout)), 10)
-        return before, handout.count
+        before = dispatcher.count
+        await asyncio.wait_for(asyncio.gather(running, wait_for_a_job(dispatcher)), 10)
+        return before, dispatcher.count
 
     assert asyncio.run(count_looks()) == (0, 1)

@@ -67,7 +67,7 @@ Pair = tuple[Offer, _Waiter]
 
 
 @dataclass
-class Handout:
+class JobDispatcher:
     """Workers that wait take no thread and no database connection; the first to ask is served."""
 
     opened: Installation
