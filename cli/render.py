@@ -64,7 +64,7 @@ Form = Callable[..., Iterable[Line]]
 
 
 def show(context: typer.Context, view: "Shown", **options: Any) -> None:
-    """Print a view and its complaints; exit with its code, unless it is 0.
+    """Print a view and its errors; exit with its code, unless it is 0.
 
     `options` are for its text form only.
     """
@@ -74,7 +74,7 @@ def show(context: typer.Context, view: "Shown", **options: Any) -> None:
     invocation = of(context)
     for note in (*invocation.notes, *view.notes):
         print_warning(note)
-    for one in view.complaints:
+    for one in view.errors:
         print_error(one)
     if invocation.as_json:
         print_line(json_text(view), is_safe=True)

@@ -22,7 +22,7 @@ from runtime.clock import monotonic, utc_now
 from runtime.config import Settings
 from runtime.database import DATABASE_AWAY, make_engine, reading, reason_of
 from runtime.logs.events import EventLog
-from services.verdict import Seen, look
+from services.verdict import Snapshot, assess
 from services.verdict.alarms import broken, is_due, is_over
 from tasks.notices import deliver, hand_over
 from tasks.outgoing.failures import Undelivered
@@ -89,13 +89,13 @@ class Watcher:
         with reading(self.engine) as connection:
             # Before the look: what begins meanwhile is not over.
             known = findings.of_installation(connection)
-            seen = look(connection, self.settings)
+            seen = assess(connection, self.settings)
         if not self._is_quiet(seen.now):
             with self.engine.begin() as connection:
                 yield from self._change(connection, known, seen)
 
     def _change(
-        self, connection: sa.Connection, known: Sequence[Any], seen: Seen
+        self, connection: sa.Connection, known: Sequence[Any], seen: Snapshot
     ) -> Iterator[Owed]:
         """Change the rows; of several processes, the one that changes a row tells of it."""
         machine, now, alert = socket.gethostname(), seen.now, self.settings.alert

@@ -7,8 +7,8 @@ from pydantic import Field
 
 from models.store import audit
 from runtime.database import reading
-from services.finding import number_in
 from services.installation import Installation
+from services.lookup import number_in
 from services.verbs import ADMINISTER, Verb
 from services.view import PAGE, Cursor, Instant, Limit, Page, View, first_of
 

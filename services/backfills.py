@@ -16,8 +16,8 @@ from runtime.database import reading
 from scheduler.on_demand import backfill as filling
 from scheduler.on_demand.backfill_range import BackfillRequest, Mode
 from services.actions.rules import zone_of
-from services.finding import app_of, find, instant_of
 from services.installation import Installation
+from services.lookup import app_of, find, instant_of
 from services.verbs import OPERATE, READ, Verb
 from services.view import Instant, Listing, View
 
@@ -65,7 +65,7 @@ class StartedBackfill(Backfill):
         return int(self.is_awaited and not is_well)
 
     @property
-    def complaints(self) -> tuple[str, ...]:
+    def errors(self) -> tuple[str, ...]:
         if not self.is_awaited or self.is_over:
             return ()
         left = sum(count for state, count in self.operations.items() if state not in ENDED)

@@ -9,8 +9,8 @@ from models.store.actions.status import plan_in
 from runtime.database import reading
 from scheduler.explain import explain as explained
 from services.actions.rules import zone_of
-from services.finding import app_of, find, instant_of
 from services.installation import Installation
+from services.lookup import app_of, find, instant_of
 from services.verbs import READ, Verb
 from services.view import Instant, View
 

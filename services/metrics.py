@@ -15,7 +15,7 @@ from runtime.database import reading
 from runtime.plug_ins import added
 from runtime.postgresql import IDLE_TRANSACTION_TIMEOUT_S
 from services.installation import Installation
-from services.verdict import Seen, look
+from services.verdict import Snapshot, assess
 
 # Stands for the small apps, queues and steps beyond those that have series of their own.
 OTHER = "(other)"
@@ -93,7 +93,7 @@ def quick_samples(installation: Installation) -> Samples:
     """Return what changes from second to second."""
     found, settings = Samples(), installation.settings
     with _bounded(installation) as (connection, now, apps):
-        _add_seen(found, look(connection, settings))
+        _add_seen(found, assess(connection, settings))
         _add_operations(connection, found, apps, now)
         queries = measures.quick(settings.worker.lease)
         _add_all(connection, found, queries, apps, now)
@@ -173,7 +173,7 @@ def _add_all(
                 found.add(name, value, *its_own)
 
 
-def _add_seen(found: Samples, seen: Seen) -> None:
+def _add_seen(found: Samples, seen: Snapshot) -> None:
     """Add what a look for the verdict found: the daemon, the workers and the findings."""
     daemon, live = seen.daemon, seen.facts.readers.live
     found.add("daemon_up", daemon is not None and daemon.is_ticking)

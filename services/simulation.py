@@ -22,8 +22,8 @@ from scheduler.simulate import (
 )
 from services.actions.rules import daylight_notes, zone_of
 from services.files import located, read_documents
-from services.finding import instant_of
 from services.installation import Installation
+from services.lookup import instant_of
 from services.view import Instant, View
 from services.words import instant
 

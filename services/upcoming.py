@@ -20,8 +20,8 @@ from scheduler.forecast import coming
 from services.actions import ActionRow, row_of
 from services.actions.rules import YEAR, daylight_notes, rules_in_words, zone_of
 from services.backfills import Backfill, backfill_of
-from services.finding import app_of, find
 from services.installation import Installation
+from services.lookup import app_of, find
 from services.verbs import READ, Verb
 from services.view import Instant, Listing, View
 

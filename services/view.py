@@ -71,7 +71,7 @@ class View(BaseModel):
         return cls(**{key: read(key) for key in cls.model_fields if key not in own}, **own)
 
     @property
-    def complaints(self) -> tuple[str, ...]:
+    def errors(self) -> tuple[str, ...]:
         """What was refused, and what has not ended in time, each with the reason."""
         return self._said_in("refused")
 
@@ -106,9 +106,9 @@ class Listing(RootModel[tuple[Item, ...]], Generic[Item]):
     model_config = ConfigDict(frozen=True, defer_build=True)
 
     @property
-    def complaints(self) -> tuple[str, ...]:
+    def errors(self) -> tuple[str, ...]:
         """What was refused, and what has not ended in time, each with the reason."""
-        return tuple(why for one in self.root for why in one.complaints)
+        return tuple(why for one in self.root for why in one.errors)
 
     @property
     def notes(self) -> tuple[str, ...]:

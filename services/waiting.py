@@ -12,7 +12,7 @@ from runtime.clock import monotonic, wait_for
 from services import operations
 from services.door import Door
 from services.operations import LogLine, Operation
-from services.runs import Done, Outcomes, Ran, Refusal
+from services.runs import Outcomes, Ran, Refusal, RequestedRun
 from services.runs.many import FIRST_LEFT_OUT, Bulk, LeftOut, Selection, by_action
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ LOOK_S = 0.5
 Many = TypeVar("Many", bound=Outcomes[Any])
 
 
-def each(ids: Sequence[str], act: Callable[[str], Done]) -> tuple[Any, ...]:
+def each(ids: Sequence[str], act: Callable[[str], RequestedRun]) -> tuple[Any, ...]:
     """Return the result of `act` for each id; a refused one does not stop the others."""
-    made: list[Done | Refusal] = []
+    made: list[RequestedRun | Refusal] = []
     for text in dict.fromkeys(ids):
         try:
             made.append(act(text))
@@ -55,7 +55,7 @@ def all_awaited(
     end = monotonic() + timeout_s
 
     def ended(one: Any) -> Any:
-        if not isinstance(one, Done):
+        if not isinstance(one, RequestedRun):
             return one
         left_s = max(0.0, end - monotonic())
         return one.model_copy(update=_end_of(door, one.id, left_s, good))
@@ -93,8 +93,8 @@ def _end_of(
         state = door.ask(operations.state, str(id)).state
         return state in ENDED
 
-    is_late = not wait_for(has_ended, timeout_s, poll_s=door.poll_s)
-    return {"state": state, "is_well": state in good, "is_late": is_late}
+    timed_out = not wait_for(has_ended, timeout_s, poll_s=door.poll_s)
+    return {"state": state, "succeeded": state in good, "timed_out": timed_out}
 
 
 def changes(door: Door, id: str) -> Iterator[Operation]:

@@ -14,8 +14,8 @@ from models.roles import Permission, Role, TokenKind
 from models.store import tokens
 from models.store.tokens import Bearer
 from runtime.database import glancing
-from services.finding import unknown_app
 from services.installation import Installation
+from services.lookup import unknown_app
 from web.problems import Forbidden, Unauthorized
 from web.routing import WORKERS
 

@@ -20,8 +20,8 @@ from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY, reason_of
 from runtime.logs.events import EventLog
 from services.installation import Installation
-from services.jobs import taking, work
-from services.jobs.taking import JobToDo
+from services.jobs import claim, work
+from services.jobs.claim import JobToDo
 from web.plain import STOPPING
 from web.problems import Stopping
 
@@ -120,7 +120,7 @@ class JobDispatcher:
             return
         with suppress(*DATABASE_AWAY), anyio.move_on_after(STOP_NOTED_WITHIN_S):
             await anyio.to_thread.run_sync(
-                taking.note_stop, self.opened, self._name, abandon_on_cancel=True
+                claim.note_stop, self.opened, self._name, abandon_on_cancel=True
             )
 
     async def next(
@@ -161,9 +161,7 @@ class JobDispatcher:
         await self._note()
         asked: Counter[Lane] = Counter((one.app_id, one.queue) for one in self._free())
         most = {lane: min(count, BATCH) for lane, count in asked.items()}
-        found = await anyio.to_thread.run_sync(
-            taking.offers, self.opened, most, limiter=self._limit
-        )
+        found = await anyio.to_thread.run_sync(claim.offers, self.opened, most, limiter=self._limit)
         pairs = pair(self._free(), found, BATCH)
         if not pairs:
             return False
@@ -183,7 +181,7 @@ class JobDispatcher:
             waiter.is_served = True
         try:
             taken = await anyio.to_thread.run_sync(
-                taking.take_all,
+                claim.take_all,
                 self.opened,
                 [_wanted(offer, waiter) for offer, waiter in pairs],
                 limiter=self._limit,
@@ -205,7 +203,7 @@ class JobDispatcher:
         job: JobToDo | None = None
         try:
             job = await anyio.to_thread.run_sync(
-                taking.take, self.opened, _wanted(offer, waiter), limiter=self._limit
+                claim.take, self.opened, _wanted(offer, waiter), limiter=self._limit
             )
         except DATABASE_AWAY as error:
             logger.warning(
@@ -249,7 +247,7 @@ class JobDispatcher:
         queues = {queue for queue, at in self._asked.items() if now - at <= ASKED_WITHIN_S}
         self._asked = {queue: at for queue, at in self._asked.items() if queue in queues}
         await anyio.to_thread.run_sync(
-            taking.note_queues, self.opened, self._name, os.getpid(), queues, limiter=self._limit
+            claim.note_queues, self.opened, self._name, os.getpid(), queues, limiter=self._limit
         )
         self._noted_at = now
 

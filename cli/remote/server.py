@@ -14,8 +14,8 @@ from cli.remote.requests import Function, Request, arguments_of, request_of
 from models.errors import SchedulerError
 from runtime.egress.guard import authorities
 from services.apps import Apps, list_apps
-from services.finding import unknown_app
 from services.installation import Installation
+from services.lookup import unknown_app
 from services.verbs import VERBS
 
 P = ParamSpec("P")

@@ -9,12 +9,12 @@ from scheduler.on_demand.many import ManyVerb
 from services.runs import (
     Cancelled,
     CancelledAll,
-    Done,
     Outcomes,
     Ran,
     RanAll,
     Repeated,
     RepeatedAll,
+    RequestedRun,
     RunPlan,
 )
 from services.runs.many import Bulk, left_out_in_words
@@ -33,7 +33,7 @@ def _each(words: Callable[[Any], str]) -> Many:
 
     def form(made: Outcomes[Any], *, is_awaited: bool = False) -> Iterator[str]:
         for one in made.root:
-            if isinstance(one, Done):
+            if isinstance(one, RequestedRun):
                 yield f"{one.id}: {words(one)}{', ' + one.state if is_awaited else ''}"
 
     return form

@@ -10,8 +10,8 @@ from pydantic import Field
 from data.settings import settings_in
 from data.snapshots.json_rows import Row
 from runtime.database import reading
-from services.finding import find_app
 from services.installation import Installation
+from services.lookup import find_app
 from services.verbs import READ, Verb
 from services.view import Instant, View
 

@@ -12,8 +12,8 @@ from models.sql import read_clock
 from models.store import tenants
 from models.tenant.document import APP_NAME
 from runtime.database import glancing, reading
-from services.finding import find_app
 from services.installation import Installation
+from services.lookup import find_app
 from services.view import Instant, View
 
 

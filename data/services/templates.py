@@ -21,8 +21,8 @@ from models.store.tenants import ceilings
 from models.store.tenants.ceilings import Ceiling
 from models.values import counted
 from runtime.database import reading
-from services.finding import named_elsewhere
 from services.installation import Installation
+from services.lookup import named_elsewhere
 from services.verbs import EDIT, READ, Verb
 from services.view import Listing, Page, View, first_of
 from tasks.bounded.limits import OverLimit

@@ -26,8 +26,8 @@ from services.actions import ActionRow, search
 from services.changes.result import Changes
 from services.door import Door, every
 from services.files import naming_each
-from services.finding import instant_of
 from services.installation import Installation
+from services.lookup import instant_of
 from services.view import Instant, View
 from tasks.steps.command import STEP as COMMAND
 from tasks.steps.command import CommandParameters

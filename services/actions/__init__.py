@@ -12,8 +12,8 @@ from models.store.actions.status import health_in, plan_in
 from models.store.tenants.closing import is_due_as_stored
 from models.stored import document_in
 from runtime.database import reading
-from services.finding import find, number_in
 from services.installation import Installation
+from services.lookup import find, number_in
 from services.verbs import READ, Verb
 from services.view import MOST_DOCUMENTS, Instant, Listing, Page, View, first_of
 

@@ -15,8 +15,8 @@ from models.store.tenants.closing import closing_rows
 from models.stored import document_in
 from runtime.database import reading
 from services.actions import ActionRow, Actions, StoredAction, StoredActions, row_of
-from services.finding import number_in, scope_of, wrong_cursor
 from services.installation import Installation
+from services.lookup import number_in, scope_of, wrong_cursor
 from services.verbs import READ, Verb
 from services.view import MOST_DOCUMENTS, PAGE, Page, first_of
 

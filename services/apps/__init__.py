@@ -16,8 +16,8 @@ from models.store.scope import Scope
 from models.store.tenants import app_overview
 from runtime.database import reading
 from runtime.plug_ins import added
-from services.finding import find_app
 from services.installation import Installation
+from services.lookup import find_app
 from services.verbs import READ, Verb
 from services.view import Instant, Listing, Page, View, first_of
 

@@ -18,8 +18,8 @@ from scheduler.changes.deletion import cancelled_by, delete_app
 from scheduler.changes.validation import ChangeContext
 from services.apps import tag_of
 from services.files import Document, located
-from services.finding import find_app
 from services.installation import Installation
+from services.lookup import find_app
 from services.verbs import ADMINISTER, EDIT, SMALL_APP, Verb
 from services.view import Listing, View
 from services.warnings import app_warnings

@@ -13,8 +13,8 @@ from models.trust import RESTRICTED, TRUSTED, Trust
 from runtime.database import reading
 from runtime.references import SecretMissing
 from scheduler.changes.default_actions import give_maintenance
-from services.finding import find_app
 from services.installation import Installation
+from services.lookup import find_app
 from services.verbs import ADMINISTER, Verb
 from services.view import RequestBody, View
 from tasks.built_in import built_in_steps

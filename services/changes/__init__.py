@@ -13,8 +13,8 @@ from scheduler import changes
 from scheduler.changes import change, editing
 from scheduler.changes.validation import ChangeContext
 from services.changes.result import Change, Changes, shown
-from services.finding import app_of, find
 from services.installation import Installation
+from services.lookup import app_of, find
 from services.verbs import ACTION, EDIT, Verb
 
 Details = Annotated[

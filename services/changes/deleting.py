@@ -9,8 +9,8 @@ from models.store.actions import SEE_ACTIONS
 from runtime.database import reading
 from scheduler.changes import deletion
 from services.changes.result import Change, Changes, shown
-from services.finding import app_of, find
 from services.installation import Installation
+from services.lookup import app_of, find
 from services.verbs import EDIT, Verb
 
 Owner = Annotated[str, Field(description="The owning application or person.")]

@@ -69,7 +69,7 @@ class Changes(Listing[Change]):
     @property
     def exit_code(self) -> int:
         """1 if some were refused."""
-        return int(bool(self.complaints))
+        return int(bool(self.errors))
 
 
 def shown(

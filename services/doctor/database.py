@@ -31,7 +31,7 @@ from runtime.sections import SecretSettings
 from runtime.skew import MAX_SKEW_S
 from services.doctor.celery import check_tasks
 from services.doctor.report import Checked, fault, ok, warning
-from services.verdict import Kind, Seen, Severity, Verdict, look
+from services.verdict import Kind, Severity, Snapshot, Verdict, assess
 from services.verdict.finding import OF_ACTIONS
 from services.verdict.installation import how_to_read
 
@@ -84,7 +84,7 @@ def _reachable(connection: sa.Connection) -> Iterator[Checked]:
 
 
 def _all_stored(connection: sa.Connection, settings: Settings) -> Iterator[Checked]:
-    seen, (_, skew_s) = look(connection, settings), read_both(connection)
+    seen, (_, skew_s) = assess(connection, settings), read_both(connection)
     yield from _judged(seen.verdict)
     yield from _clock(seen.verdict, skew_s)
     yield from _tz(connection)
@@ -114,7 +114,7 @@ def _clock(verdict: Verdict, skew_s: float) -> Iterator[Checked]:
         yield ok("clock", f"this machine is {abs(skew_s):.1f} s off the database")
 
 
-def _daemon(seen: Seen) -> Iterator[Checked]:
+def _daemon(seen: Snapshot) -> Iterator[Checked]:
     daemon = seen.daemon
     if daemon is not None and daemon.is_ticking:
         age_s = max(0.0, (seen.now - daemon.last_tick_at).total_seconds())
@@ -157,7 +157,7 @@ def _active_plans(connection: sa.Connection) -> list[str]:
     return list(connection.execute(plans.limit(MOST_PLANS)).scalars())
 
 
-def _workers(seen: Seen) -> Iterator[Checked]:
+def _workers(seen: Snapshot) -> Iterator[Checked]:
     """Yield a fault without a live worker of ours; the verdict finds a queue that needs one."""
     of_ours = [row for row in seen.facts.readers.live if row["follows"] is None]
     if not of_ours:

@@ -44,7 +44,7 @@ from services.followers.documents import (
     TimeLimits,
 )
 from services.installation import Installation
-from services.jobs.taking import send
+from services.jobs.claim import send
 
 logger = EventLog("minutebook.followers")
 

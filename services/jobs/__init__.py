@@ -20,9 +20,9 @@ from services import changes
 from services.actions import due_next
 from services.changes import deleting
 from services.files import Document
-from services.finding import wrong_cursor
 from services.installation import Installation
 from services.jobs.documents import NewJob, document_of, first_runs, new_jobs, seconds_of
+from services.lookup import wrong_cursor
 from services.verbs import EDIT, JOB_DOCUMENT, READ, Verb
 from services.view import Instant, Listing, Page, View, first_of
 

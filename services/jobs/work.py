@@ -25,7 +25,7 @@ from models.values import format_instant
 from runtime.database import reading
 from runtime.logs.events import EventLog
 from services.installation import Installation
-from services.jobs.taking import JobToDo, send
+from services.jobs.claim import JobToDo, send
 from services.view import Seconds, View
 
 logger = EventLog("minutebook.jobs")
@@ -65,14 +65,14 @@ Decide = Callable[[Held], Outcome]
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class WorkerTimes:
     """When a job was scheduled and picked up, as its worker measured it; None if it did not."""
 
     scheduled_at: datetime | None = None
     picked_up_at: datetime | None = None
 
 
-UNKNOWN = Times()
+UNKNOWN = WorkerTimes()
 GIVEN_BACK = Outcome(OperationState.PENDING, reason="given back: its worker went away")
 
 
@@ -124,7 +124,7 @@ def complete(
     lease: str | None,
     result: Mapping[str, Any],
     message: str | None = None,
-    times: Times = UNKNOWN,
+    times: WorkerTimes = UNKNOWN,
 ) -> None:
     """End a job as its worker completed it; raises NotFound and LeaseLost."""
     completed = Outcome(OperationState.SUCCESS, result={JOB: dict(result)})
@@ -145,7 +145,7 @@ def fail(
     error: str,
     *,
     permanent: bool,
-    times: Times = UNKNOWN,
+    times: WorkerTimes = UNKNOWN,
 ) -> None:
     """End a job as failed; its policy decides on a retry. Raises NotFound and LeaseLost."""
 
@@ -230,7 +230,7 @@ def _may_see(scope: Scope, facts: OperationFacts) -> bool:
     return scope.small_app_id in {None, facts.small_app_id}
 
 
-def _figures(held: Held, times: Times) -> dict[str, object]:
+def _figures(held: Held, times: WorkerTimes) -> dict[str, object]:
     """Return the figures of a job that ended: as its worker measured them, else as recorded."""
     ran_s = held.ran_s
     waited_s = ((held.facts.started_at or held.now) - held.facts.recorded_at).total_seconds()

@@ -17,8 +17,8 @@ from models.store import actions, notices, operations
 from models.store.operations import pages
 from models.store.operations.transitions import attempts_of
 from runtime.database import glancing, reading
-from services.finding import operation_of
 from services.installation import Installation
+from services.lookup import operation_of
 from services.operations.filter import OperationFilter, wanted_by
 from services.operations.sent import SentTask, sent_task
 from services.verbs import READ, Verb

@@ -12,8 +12,8 @@ from models.sql import read_clock
 from models.store.actions.search import MOST_WORDS
 from models.store.operations.pages import Wanted
 from models.store.scope import Scope
-from services.finding import find, instant_of, scope_of, wrong_cursor
 from services.installation import Installation
+from services.lookup import find, instant_of, scope_of, wrong_cursor
 
 
 class OperationFilter(Filter):

@@ -20,8 +20,8 @@ from runtime.database import reading
 from runtime.plug_ins import added
 from scheduler.on_demand import cancel as cancelling
 from scheduler.on_demand import manual, restart
-from services.finding import app_of, find, named_elsewhere, operation_of
 from services.installation import Installation
+from services.lookup import app_of, find, named_elsewhere, operation_of
 from services.runs.outgoing import Outbound, Outgoing, outgoing_of
 from services.verbs import OPERATE, Verb
 from services.view import Instant, Listing, View
@@ -34,20 +34,20 @@ Notify = Annotated[
 ]
 
 
-class Done(View):
+class RequestedRun(View):
     """An operation that a user requested, and its state."""
 
     id: UUID = Field(description="Id of the operation.")
     state: str = Field(description="Its state now.")
     # False if the command waited for it and it did not succeed.
-    is_well: bool = Field(True, exclude=True)
+    succeeded: bool = Field(True, exclude=True)
     # Whether the command waited for it in vain.
-    is_late: bool = Field(False, exclude=True)
+    timed_out: bool = Field(False, exclude=True)
     unsent: str | None = Field(None, description="Why the broker has not taken it yet.")
 
     @property
-    def complaints(self) -> tuple[str, ...]:
-        if not self.is_late:
+    def errors(self) -> tuple[str, ...]:
+        if not self.timed_out:
             return ()
         look = f"to look again: minutebook run show {self.id}"
         return (f"stopped waiting: run {self.id} is {self.state}; {look}",)
@@ -55,16 +55,16 @@ class Done(View):
     @property
     def exit_code(self) -> int:
         """1 if the command waited for it and it did not succeed."""
-        return int(not self.is_well)
+        return int(not self.succeeded)
 
 
-class Ran(Done):
+class Ran(RequestedRun):
     """An operation of an action that runs now."""
 
     error: str | None = Field(description="Why it failed, if it has ended.")
 
 
-class RanOfAll(Done):
+class RanOfAll(RequestedRun):
     """An operation of one of all actions that run now."""
 
     action: str = Field(description="Name of the action.")
@@ -79,7 +79,7 @@ class NotRun(View):
     refused: str = Field(description="Why.")
 
 
-class Repeated(Done):
+class Repeated(RequestedRun):
     """An operation that runs again."""
 
     attempt: int = Field(description="Number of the attempt that runs next.")
@@ -87,7 +87,7 @@ class Repeated(Done):
     old_revision: int = Field(description="The revision that it had before.")
 
 
-class Cancelled(Done):
+class Cancelled(RequestedRun):
     """An operation that is cancelled, or was asked to end."""
 
     is_asked: bool = Field(description="Whether it runs, and was asked to end.")
@@ -109,8 +109,8 @@ class Outcomes(Listing[Item], Generic[Item]):
     @property
     def exit_code(self) -> int:
         """2 if all were refused, 1 if some were refused or did not succeed."""
-        done = [one for one in self.root if isinstance(one, Done)]
-        if len(done) == len(self.root) and all(one.is_well for one in done):
+        done = [one for one in self.root if isinstance(one, RequestedRun)]
+        if len(done) == len(self.root) and all(one.succeeded for one in done):
             return 0
         return 1 if done else 2
 

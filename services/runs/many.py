@@ -16,8 +16,8 @@ from models.store.operations import pages
 from runtime.database import reading
 from scheduler.on_demand import many
 from scheduler.on_demand.many import TAKES, USUALLY, ManyChanged, ManyRequest, ManyVerb
-from services.finding import operation_of
 from services.installation import Installation
+from services.lookup import operation_of
 from services.operations.filter import OperationFilter, wanted_by
 from services.verbs import OPERATE, Verb
 from services.view import Instant, RequestBody, View
@@ -78,7 +78,7 @@ class Bulk(View):
     unsent: str | None = Field(None, description="Why the broker has not taken them yet.")
 
     @property
-    def complaints(self) -> tuple[str, ...]:
+    def errors(self) -> tuple[str, ...]:
         return () if self.dry_run else tuple(map(left_out_in_words, self.left_out))
 
     @property

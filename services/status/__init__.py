@@ -18,7 +18,7 @@ from services.daemon import Daemon
 from services.doctor.disk import Disk, disk_of
 from services.installation import Installation
 from services.verbs import READ, Verb
-from services.verdict import State, Verdict, look
+from services.verdict import State, Verdict, assess
 from services.view import Instant, Seconds, View
 
 DAY = timedelta(days=1)
@@ -96,7 +96,7 @@ def status(installation: Installation) -> Status:
 
 def status_in(connection: sa.Connection, settings: Settings) -> Status:
     """Return the status of a database's installation."""
-    now, daemon, verdict, facts = look(connection, settings)
+    now, daemon, verdict, facts = assess(connection, settings)
     total, active = actions.count(connection)
     return Status(
         now=now,
@@ -123,7 +123,7 @@ def is_alive(installation: Installation, part: Part) -> bool:
         return _serves(installation.settings.web)
     if part is Part.VERDICT:
         with reading(installation.engine) as connection:
-            return look(connection, installation.settings).verdict.state is not State.BROKEN
+            return assess(connection, installation.settings).verdict.state is not State.BROKEN
     settings, host = installation.settings, socket.gethostname()
     with reading(installation.engine) as connection:
         if part is Part.DAEMON:

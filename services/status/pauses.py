@@ -18,8 +18,8 @@ from models.values import format_instant, parse_instant
 from models.values.durations import parse_span
 from models.worker_kinds import OURS
 from runtime.database import reading
-from services.finding import refusing
 from services.installation import Installation
+from services.lookup import refusing
 from services.verbs import OPERATE, READ, Verb
 from services.view import Instant, Listing, View
 

@@ -12,8 +12,8 @@ from models.store import tokens
 from models.values.durations import parse_span
 from runtime.database import reading
 from runtime.visible import visible_line
-from services.finding import refusing
 from services.installation import Installation
+from services.lookup import refusing
 from services.verbs import ADMINISTER, Verb
 from services.view import Instant, Listing, Page, View, first_of
 

@@ -13,8 +13,8 @@ from models.store.tenants import ceilings
 from models.store.tenants.ceilings import Ceiling
 from models.users import UserModel, parse_user, parse_users
 from runtime.database import reading
-from services.finding import unknown_user
 from services.installation import Installation
+from services.lookup import unknown_user
 from services.verbs import EDIT, READ, Verb
 from services.view import Instant, Listing, Page, RequestBody, View, first_of
 from services.words import instant

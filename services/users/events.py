@@ -13,8 +13,8 @@ from models.events import ACTIVATED, CREATED, EVENTS, LAST_SEEN, event_id, event
 from models.sql import read_clock
 from models.store.people import events, users
 from models.values import parse_instant
-from services.finding import unknown_user
 from services.installation import Installation
+from services.lookup import unknown_user
 from services.verbs import OPERATE, Verb
 from services.view import Instant, RequestBody, View
 from services.words import instant

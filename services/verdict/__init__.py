@@ -24,8 +24,8 @@ from runtime.config import Settings
 from runtime.database import reading
 from services.daemon import Daemon, daemon_in
 from services.doctor.disk import disk_of
-from services.finding import find_app
 from services.installation import Installation
+from services.lookup import find_app
 from services.verdict.finding import OF_ACTIONS, Finding, Kind, Severity
 from services.verdict.installation import Facts, findings_of
 from services.view import View
@@ -80,7 +80,7 @@ class Verdict(View):
         return sum(count for kind, count in self.counts.items() if kind in OF_ACTIONS)
 
 
-class Seen(NamedTuple):
+class Snapshot(NamedTuple):
     """What a look at an installation found, at `now` by the database's clock."""
 
     now: datetime
@@ -94,19 +94,19 @@ class Seen(NamedTuple):
 LASTING = frozenset({"broker_error", "application_broker_error", "older_release"})
 
 
-def verdict_of(installation: Installation, app: str) -> Verdict:
+def verdict_of_app(installation: Installation, app: str) -> Verdict:
     """Return the verdict on a small app; raises NotFound."""
     with reading(installation.engine) as connection:
         its = Scope(find_app(connection, installation, app).id)
-        return look(connection, installation.settings, its).verdict
+        return assess(connection, installation.settings, its).verdict
 
 
-def look(
+def assess(
     connection: sa.Connection,
     settings: Settings,
     scope: Scope = WHOLE_INSTALLATION,
     apps: Mapping[int, str] | None = None,
-) -> Seen:
+) -> Snapshot:
     """Return the verdict on a scope, and the daemon; `apps` are the names of the small apps."""
     known = installation_facts.known(connection)
     if scope.small_app_id is not None:
@@ -126,7 +126,7 @@ def look(
     names = apps or ({one.id: one.name for one in tenants.listed(connection)} if rows else {})
     of_actions = (_of_action(row, settings.alert.after, names) for row in rows)
     found = [*findings_of(facts, settings, disk), *(one for one in of_actions if one is not None)]
-    return Seen(known.now, daemon, judge(found), facts)
+    return Snapshot(known.now, daemon, verdict_of(found), facts)
 
 
 def _of_action(
@@ -149,7 +149,7 @@ def _of_action(
     )
 
 
-def judge(findings: Sequence[Finding]) -> Verdict:
+def verdict_of(findings: Sequence[Finding]) -> Verdict:
     """Return the verdict that follows from all findings."""
     order = list(Severity)
     ranked = sorted(findings, key=lambda one: (order.index(one.severity), one.kind in OF_ACTIONS))
@@ -208,11 +208,11 @@ def _capital(text: str) -> str:
 __all__ = [
     "Finding",
     "Kind",
-    "Seen",
     "Severity",
+    "Snapshot",
     "State",
     "Verdict",
-    "judge",
-    "look",
+    "assess",
     "verdict_of",
+    "verdict_of_app",
 ]

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from runtime.database import reading
 from scheduler.explain import explain
-from services.verdict import look
+from services.verdict import assess
 from services.verdict.finding import OF_ACTIONS, Kind, Severity
 from tests.chaos.checker import violations
 from tests.chaos.facts import instant_of
@@ -135,7 +135,7 @@ def what_was_overtaken_has_a_newer_one(world: "World", history: History) -> Iter
 
 def the_verdict_is_calm(world: "World", _history: History) -> Iterator[str]:
     with reading(world.engine) as connection:
-        seen = look(connection, world.settings)
+        seen = assess(connection, world.settings)
     for one in seen.verdict.findings:
         is_past = one.kind is Kind.CLOCK and " ahead until " in one.text
         is_past |= one.kind is Kind.QUEUE_UNREAD and not world.plan.followers

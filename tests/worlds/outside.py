@@ -17,7 +17,7 @@ from runtime.database import DATABASE_AWAY
 from services import followers
 from services.followers.documents import Beat, EndReport, TakeRequest
 from services.installation import Installation
-from services.jobs import taking, work
+from services.jobs import claim, work
 from tests.worlds.stage import APPLICATION
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Outside:
                 with suppress(*DATABASE_AWAY), self.world.engine.begin() as connection:
                     workers.web_seen(connection, self.world.settings.worker.lease)
                 with suppress(*DATABASE_AWAY):
-                    taking.note_queues(self.web, "web", 1, {JOBS})
+                    claim.note_queues(self.web, "web", 1, {JOBS})
             self.loom.pause("be seen", 5.0)
 
     # Workers of the application
@@ -113,7 +113,7 @@ class Outside:
         while True:
             taken = None
             with suppress(SchedulerError, *NO_ANSWER):
-                offers = self._once(lambda: taking.offers(self.web, {(None, JOBS): 1}))
+                offers = self._once(lambda: claim.offers(self.web, {(None, JOBS): 1}))
                 taken = self._take([one for lane in offers.values() for one in lane])
             if taken is None:
                 self.loom.pause("look again", 2.0)
@@ -121,13 +121,13 @@ class Outside:
             with suppress(SchedulerError, *DATABASE_AWAY):
                 self._do(taken)
 
-    def _take(self, offers: list[Offer]) -> taking.JobToDo | None:
+    def _take(self, offers: list[Offer]) -> claim.JobToDo | None:
         if not offers:
             return None
         wanted = ClaimRequest(offers[0].id, offers[0].attempt, self.loom.name)
-        return self._once(lambda: taking.take(self.web, wanted))
+        return self._once(lambda: claim.take(self.web, wanted))
 
-    def _do(self, job: taking.JobToDo) -> None:
+    def _do(self, job: claim.JobToDo) -> None:
         random, key = self.loom.random, key_of(job.lease)
         note = partial(self._note, str(key.id), key.attempt, JOB)
         note("start")
@@ -149,7 +149,7 @@ class Outside:
         note("fail")
         self._asked(self._failing(job, "no"))
 
-    def _failing(self, job: taking.JobToDo, why: str) -> Callable[[], None]:
+    def _failing(self, job: claim.JobToDo, why: str) -> Callable[[], None]:
         return lambda: work.fail(self.web, job.id, job.lease, why, permanent=False)
 
     def _note(self, id: str, attempt: int, step: str, what: str) -> None:

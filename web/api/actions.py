@@ -7,7 +7,7 @@ from fastapi import Depends, Query, Response
 from models.roles import Permission
 from services import actions, backfills, changes, explanation, runs, upcoming
 from services.actions import search
-from services.changes import deleting, sendable, switching
+from services.changes import deleting, known_tasks, switching
 from services.changes.result import Change
 from services.installation import Installation
 from services.verbs import ACTION
@@ -93,5 +93,5 @@ def start_backfill(asked: Range, opened: Installation) -> backfills.StartedBackf
 
 
 serve(router, actions, upcoming, search, explanation)
-serve(router, changes, switching, deleting, sendable, backfills)
+serve(router, changes, switching, deleting, known_tasks, backfills)
 serve(router, runs.run, runs.run_all, runs.plan)

@@ -12,8 +12,8 @@ from models.values import QUEUE_PATTERN
 from services import jobs
 from services.installation import Installation
 from services.jobs import work
-from services.jobs.taking import JobToDo
-from services.jobs.work import JobStanding, Times
+from services.jobs.claim import JobToDo
+from services.jobs.work import JobStanding, WorkerTimes
 from services.view import RequestBody
 from web.access import in_app
 from web.dispatcher import JobDispatcher
@@ -55,9 +55,9 @@ class EndedJob(JobReport):
     picked_up_at: Measured = Field(None, description="When it took the job, in the same form.")
 
     @property
-    def times(self) -> Times:
+    def times(self) -> WorkerTimes:
         """What its worker measured."""
-        return Times(self.scheduled_at, self.picked_up_at)
+        return WorkerTimes(self.scheduled_at, self.picked_up_at)
 
 
 class CompletedJob(EndedJob):

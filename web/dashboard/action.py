@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from models.errors import NotFound, SchedulerError
 from models.roles import Permission
 from services import backfills, explanation
-from services.actions import Revision, stored, whole
+from services.actions import Revision, page, stored
 from web.dashboard import drawing
 from web.dashboard.actions import change
 from web.dashboard.documents import difference, pretty
@@ -47,7 +47,7 @@ def show_action(
     """Show an action, with the answer to "why (not) at …?" and the plan of a backfill if asked."""
     opened = visitor.opened
     zone = Page(request).zone
-    found = whole.whole_of(opened, action, NEXT, zone, asked.before)
+    found = page.action_page(opened, action, NEXT, zone, asked.before)
     shown = found.shown
     runs = f"/operations?app={opened.app_name}&action={shown.uid}"
     values: dict[str, Any] = {
@@ -67,7 +67,7 @@ def show_action(
 def revisions(found: Sequence[Revision]) -> dict[str, Any]:
     """Return revisions, each with what it changed, and the number before which there are more."""
     pairs = list(zip(found, [*found[1:], None], strict=True))
-    shown = pairs[: whole.MOST_REVISIONS]
+    shown = pairs[: page.MOST_REVISIONS]
     return {
         "revisions": [
             (one, difference(before.document if before else {}, one.document))
@@ -121,7 +121,7 @@ def delete_action(request: Request, visitor: Editor, app: str, action: str) -> R
 @router.post("/apps/{app}/actions/{action}/restore")
 def restore_action(request: Request, visitor: Editor, app: str, action: str) -> RedirectResponse:
     """Create a deleted action again, by its last revision."""
-    done = whole.restore(visitor.opened, action)
+    done = page.restore(visitor.opened, action)
     told = say("change.restored", name=done.name)
     return redirect(request, f"/apps/{app}/actions/{done.uid}", told)
 

@@ -9,7 +9,7 @@ from models.errors import InvalidDocument, NotFound, Refused
 from models.roles import Permission
 from models.store.actions.search import ActionFilter, Standing
 from services import apps, runs
-from services.actions import search, whole
+from services.actions import page, search
 from services.changes import deleting, switching
 from services.installation import Installation
 from services.view import PAGE
@@ -68,7 +68,7 @@ def change_several(request: Request, visitor: Operator, asked: Asked) -> Respons
     if not uids:
         return _ask_for_all(request, visitor, asked, verb)
     if verb == "delete" and "sure" not in visitor.form:
-        names = whole.names_of(visitor.opened, uids[:MOST_NAMED])
+        names = page.names_of(visitor.opened, uids[:MOST_NAMED])
         if uids[MOST_NAMED:]:
             names.append(say("change.ask_more", count=len(uids) - MOST_NAMED))
         return confirm(request, say("change.ask_delete_several"), "/actions", names)
@@ -83,8 +83,9 @@ def change_several(request: Request, visitor: Operator, asked: Asked) -> Respons
     if refusals:
         told += " " + say("change.refused", count=len(refusals), first=refusals[0])
     # The list as it was searched.
-    page = page_asked(request)
-    back = page if page.partition("?")[0] == "/actions" else "/actions"
+    back = page_asked(request)
+    if back.partition("?")[0] != "/actions":
+        back = "/actions"
     return redirect(request, back, told)
 
 

@@ -10,7 +10,7 @@ from runtime.plug_ins import added
 from services import apps, users
 from services.installation import Installation
 from services.overview import TONES as VERDICT_TONES
-from services.verdict import verdict_of
+from services.verdict import verdict_of_app
 from web.dashboard.documents import pretty
 from web.dashboard.rendering import render
 from web.dashboard.session import Viewer, is_fragment
@@ -66,7 +66,7 @@ def show_app(
 
 
 def _standing(opened: Installation, app: str) -> dict[str, object]:
-    verdict = verdict_of(opened, app)
+    verdict = verdict_of_app(opened, app)
     return {
         "verdict": verdict,
         "verdict_tone": VERDICT_TONES[verdict.state],

@@ -12,8 +12,8 @@ from models.json_text import read_json
 from models.notices import Target
 from models.roles import Permission
 from services import actions, apps, changes, channels, steps
-from services.actions import whole
-from services.changes.sendable import sendable
+from services.actions import page
+from services.changes.known_tasks import known_tasks
 from services.installation import Installation
 from web.dashboard.documents import (
     CHOICES,
@@ -75,7 +75,7 @@ def edit_action(
     shown = actions.stored(visitor.opened, action)
     document = shown.document
     if revision is not None:
-        document = whole.revision_of(visitor.opened, str(shown.uid), revision)
+        document = page.revision_of(visitor.opened, str(shown.uid), revision)
     draft = Draft(pretty(document), uid=str(shown.uid), restored=revision)
     return _edit(request, visitor, app, draft, shown)
 
@@ -148,7 +148,7 @@ def _edit(
 def _known_names(opened: Installation) -> dict[str, Any]:
     """Return what documents of the small app may name, for the fields to offer."""
     author = opened.author
-    names, sent = apps.names(opened), sendable(opened, author)
+    names, sent = apps.names(opened), known_tasks(opened, author)
     found = steps.list_steps(opened).steps
     channels = list(opened.settings.notify) if author.trust.is_trusted else []
     return {

@@ -283,7 +283,7 @@ def test_daemons_whose_clocks_differ_a_little_leave_each_other_alone(
 
 def clock_findings(engine: sa.Engine, settings: Settings) -> list[Finding]:
     with reading(engine) as connection:
-        found = verdict.look(connection, settings).verdict.findings
+        found = verdict.assess(connection, settings).verdict.findings
     return [one for one in found if one.kind is Kind.CLOCK]
 
 

@@ -20,7 +20,7 @@ from scheduler.changes.change import create_all
 from scheduler.explain import explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
-from services.verdict import look
+from services.verdict import assess
 from tests.factories import author, make_action, make_document, rows_of, set_back
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -126,7 +126,7 @@ def test_the_verdict_names_the_cause(engine: sa.Engine) -> None:
     run_tick(engine, now - 5 * MINUTE)
 
     with reading(engine) as connection:
-        found = look(connection, load_settings()).verdict.findings
+        found = assess(connection, load_settings()).verdict.findings
     (text,) = (one.text for one in found if one.kind == "action_missed")
     assert "did not run: no daemon ticked from " in text
 

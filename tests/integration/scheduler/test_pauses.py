@@ -30,7 +30,7 @@ from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from services.installation import Installation
 from services.status import pauses, status
-from services.verdict import look
+from services.verdict import assess
 from tests.attempts import claim
 from tests.factories import (
     installation_on,
@@ -298,7 +298,7 @@ def test_a_small_app_knows_that_everything_is_paused(
     pauses.pause(opened, everything=True)
 
     with reading(engine) as connection:
-        verdict = look(connection, opened.settings, Scope(app.id)).verdict
+        verdict = assess(connection, opened.settings, Scope(app.id)).verdict
 
     assert "paused" in {one.kind for one in verdict.findings}
     assert [one.kind for one in pauses.list_pauses(of_app(opened, "dune")).root] == ["all"]

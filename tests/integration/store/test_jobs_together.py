@@ -18,8 +18,8 @@ from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler.changes import editing
-from services.jobs import taking
-from services.jobs.taking import JobToDo, Taken
+from services.jobs import claim as claims
+from services.jobs.claim import JobToDo, Taken
 from tests.attempts import claim
 from tests.factories import author, installation_on, make_app, row_of, update_operation
 from tests.integration.web.jobs import NOON, make_due, make_job
@@ -36,11 +36,11 @@ def make_jobs(engine: sa.Engine, count: int, **changes: object) -> list[UUID]:
 
 def take_all(engine: sa.Engine, ids: Sequence[UUID], attempt: int = 1) -> Taken:
     wanted = [ClaimRequest(id, attempt, f"worker of {id}") for id in ids]
-    return taking.take_all(installation_on(engine, settings_in_use()), wanted)
+    return claims.take_all(installation_on(engine, settings_in_use()), wanted)
 
 
 def take(engine: sa.Engine, id: UUID) -> JobToDo | None:
-    return taking.take(installation_on(engine, settings_in_use()), ClaimRequest(id, 1, "worker"))
+    return claims.take(installation_on(engine, settings_in_use()), ClaimRequest(id, 1, "worker"))
 
 
 def started(taken: Taken) -> set[UUID]:

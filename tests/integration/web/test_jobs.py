@@ -32,7 +32,7 @@ from scheduler.explain.operation_text import waits
 from scheduler.on_demand.cancel import cancel
 from scheduler.sweep import dispatch_ready
 from services.apps import changes
-from services.jobs import taking
+from services.jobs import claim
 from tests.factories import (
     DEFAULT_APP,
     author,
@@ -129,7 +129,7 @@ def test_jobs_that_are_taken_together_have_leases_of_their_own(desk: Web) -> Non
     ids = [make_due(desk.engine, make_job(desk.engine, f"{URL}/{n}")) for n in range(2)]
     wanted = [ClaimRequest(id, 1, "worker") for id in ids]
 
-    taken = taking.take_all(installation_on(desk.engine, settings_in_use()), wanted).jobs
+    taken = claim.take_all(installation_on(desk.engine, settings_in_use()), wanted).jobs
 
     tails = {job.lease.rpartition("-")[2] for job in taken.values()}
     assert len(tails) == 2
@@ -148,8 +148,8 @@ def test_a_job_that_pings_owes_its_start(desk: Web) -> None:
         ClaimRequest(id, 1, "worker"),
     )
 
-    assert not taking.take_all(installation, [wanted]).jobs
-    assert taking.take(installation, wanted) is not None
+    assert not claim.take_all(installation, [wanted]).jobs
+    assert claim.take(installation, wanted) is not None
 
     with reading(desk.engine) as connection:
         assert [row["kind"] for row in notices.of_operation(connection, id)] == ["run_started"]

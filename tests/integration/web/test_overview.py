@@ -15,7 +15,7 @@ from models.store import ticks
 from models.store.operations.end import known_after
 from models.tables import action_state, operations
 from runtime.database import reading
-from services.actions.whole import whole_of
+from services.actions.page import action_page
 from services.runs import run
 from tests.celery_messages import TASK, celery_action
 from tests.factories import update_operation
@@ -187,7 +187,7 @@ def test_a_search_finds_words_in_any_order_and_standing(web: Web, client: httpx.
 def test_a_history_counts_by_days(web: Web) -> None:
     ended(web, "nightly", "success")
 
-    past = whole_of(
+    past = action_page(
         web.opened.for_request(APP, is_bound=True, bearer="x"), "nightly", 1, "UTC"
     ).past
 
@@ -200,7 +200,7 @@ def test_an_action_of_each_minute_comes_on_each_day(web: Web, client: httpx.Clie
     client.post("/api/actions:apply", params={"app": APP}, json=[often]).raise_for_status()
 
     shop = web.opened.for_request(APP, is_bound=True, bearer="x")
-    past = whole_of(shop, "often", 1, "UTC").past
+    past = action_page(shop, "often", 1, "UTC").past
     (lane,) = (
         one
         for one in client.get("/api/overview").json()["timeline"]["lanes"]

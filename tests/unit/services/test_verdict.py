@@ -14,7 +14,7 @@ from models.store.workers import Readers
 from runtime.config import Settings, load_settings
 from services.daemon import Daemon
 from services.doctor.disk import Disk
-from services.verdict import Finding, Kind, Severity, State, judge
+from services.verdict import Finding, Kind, Severity, State, verdict_of
 from services.verdict.installation import Facts, findings_of
 
 NOW = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -295,13 +295,13 @@ QUIET = finding(Kind.PAUSED, Severity.ATTENTION)
 def test_the_verdict_is_that_of_the_worst(
     findings: list[Finding], state: State, sentence: str, advice: str
 ) -> None:
-    verdict = judge(findings)
+    verdict = verdict_of(findings)
 
     assert (verdict.state, verdict.sentence, verdict.advice) == (state, sentence, advice)
 
 
 def test_all_unhealthy_actions_are_counted_and_a_hundred_listed() -> None:
-    verdict = judge([FAILED] * 250 + [DOWN])
+    verdict = verdict_of([FAILED] * 250 + [DOWN])
 
     assert verdict.counts == {"action_failed": 250, "broker_down": 1}
     assert verdict.unhealthy == 250

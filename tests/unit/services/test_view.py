@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from services.jobs.taking import JobToDo
+from services.jobs.claim import JobToDo
 from services.jobs.work import JobStanding
 from services.view import View, json_line, json_text
 

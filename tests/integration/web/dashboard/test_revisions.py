@@ -18,7 +18,7 @@ def test_the_page_of_an_action_shows_a_page_of_its_revisions(
     shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
     for number in range(2, 8):
         changes.apply(shop, [{**NIGHTLY, "description": f"revision {number}"}])
-    monkeypatch.setattr("services.actions.whole.MOST_REVISIONS", 3)
+    monkeypatch.setattr("services.actions.page.MOST_REVISIONS", 3)
     browser = browse(web)
 
     def shown(query: str) -> tuple[list[int], list[str]]:
@@ -39,7 +39,7 @@ def test_the_oldest_one_shown_is_compared_with_the_one_before_it(
 ) -> None:
     shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
     changes.apply(shop, [{**NIGHTLY, "description": "second"}])
-    monkeypatch.setattr("services.actions.whole.MOST_REVISIONS", 1)
+    monkeypatch.setattr("services.actions.page.MOST_REVISIONS", 1)
 
     page = browse(web).get(f"/apps/{APP}/actions/nightly").text
 

@@ -19,7 +19,7 @@ MOST_ACTIONS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Sendable:
+class KnownTasks:
     """What fields may offer, by name."""
 
     # Each with its parameters; None if no worker reports them.
@@ -43,11 +43,11 @@ class SendableTasks(Listing[SendableTask]):
 @Verb("list_tasks", "GET /api/tasks", EDIT)
 def list_tasks(installation: Installation) -> SendableTasks:
     """List the Celery tasks that workers follow or actions send, if the small app may send them."""
-    found = sendable(installation, installation.author).tasks.items()
+    found = known_tasks(installation, installation.author).tasks.items()
     return SendableTasks(tuple(SendableTask(name=one, parameters=takes) for one, takes in found))
 
 
-def sendable(installation: Installation, author: ChangeContext) -> Sendable:
+def known_tasks(installation: Installation, author: ChangeContext) -> KnownTasks:
     """Return the tasks that workers follow, or actions of the small app send, if it may send them.
 
     The queues are those to which its actions send. `author` is the context of its changes.
@@ -57,7 +57,7 @@ def sendable(installation: Installation, author: ChangeContext) -> Sendable:
         signatures = workers.task_signatures(connection, FOLLOWED_WITHIN)
         sent = app_overview.handed_over(connection, author.small_app.id, MOST_ACTIONS)
     known = signatures.keys() | {one.task for one, _ in sent}
-    return Sendable(
+    return KnownTasks(
         tasks={one: signatures.get(one) for one in sorted(known) if rules.allows(one)},
         queues=tuple(sorted({queue for one, queue in sent if one.exchange is None})),
     )

@@ -14,8 +14,8 @@ from services.actions import Revision
 from services.actions.history import ActionHistory, history_in
 from services.changes import add
 from services.changes.result import Change
-from services.finding import app_of, find
 from services.installation import Installation
+from services.lookup import app_of, find
 from services.upcoming import Action, Occurrence, shown_in
 
 # A page compares each with the one before.
@@ -23,7 +23,7 @@ MOST_REVISIONS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class ActionPage:
     """An action, its next occurrences, its past by days of a zone, and its newest revisions.
 
     Of the revisions there is one more than MOST_REVISIONS if there are more.
@@ -36,9 +36,9 @@ class Whole:
     deleted_at: datetime | None
 
 
-def whole_of(
+def action_page(
     installation: Installation, name: str, count: int, zone: str, before: int | None = None
-) -> Whole:
+) -> ActionPage:
     """Return an action with its next `count` occurrences; raises NotFound.
 
     Its revisions are those before the number `before`. A deleted one is named by its uid: it has a
@@ -53,7 +53,7 @@ def whole_of(
         newest = actions.revisions_of(connection, row["uid"], before, MOST_REVISIONS + 1)
     following = () if deleted_at else shown.next
     revisions = tuple(Revision(**one) for one in newest)
-    return Whole(shown, following, past, revisions, deleted_at)
+    return ActionPage(shown, following, past, revisions, deleted_at)
 
 
 def names_of(installation: Installation, uids: Sequence[str]) -> list[str]:
