@@ -37,11 +37,10 @@ def backfill(
         show(context, opened.ask(backfills.cancel, action))
         return
     begin, end = _given("--from", first), _given("--to", last)
-    asked = backfills.Range(action=action, first=begin, last=end, only=only)
     if dry_run:
-        show(context, opened.ask(backfills.plan, asked))
+        show(context, opened.ask(backfills.plan, action, begin, end, only))
     else:
-        started = opened.ask(backfills.start, asked)
+        started = opened.ask(backfills.start, action, begin, end, only)
         show(context, backfill_awaited(opened, started, timeout if wait else None))
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import Field
@@ -21,6 +21,11 @@ from services.lookup import app_of, find, instant_of
 from services.verbs import OPERATE, READ, Verb
 from services.view import Instant, Listing, View
 
+First = Annotated[str, Field(description="First instant of the range.")]
+Last = Annotated[str, Field(description="Last instant of the range.")]
+Only = Annotated[
+    Literal["missing", "failed"] | None, Field(description="Only these; both without it.")
+]
 ACTIVE = "active"
 DONE = "done"
 
@@ -98,15 +103,6 @@ class CancelledBackfills(View):
     cancelled: int = Field(description="Unstarted operations that were cancelled.")
 
 
-class Range(View):
-    """A requested range: instants, in the action's zone without an offset, or spans before now."""
-
-    action: str
-    first: str
-    last: str
-    only: str | None = None
-
-
 def backfill_of(row: Mapping[str, Any]) -> Backfill:
     """Return the view of a backfill."""
     first_at = row["since"] + timedelta(seconds=1)
@@ -136,9 +132,14 @@ def list_backfills(
     "POST /api/actions/{action}:plan-backfill?from=first&to=last",
     OPERATE,
 )
-def plan(installation: Installation, asked: Range) -> BackfillPlan:
-    """Return what a backfill would do."""
-    row, wanted = _wanted(installation, asked)
+def plan(
+    installation: Installation, action: str, first: First, last: Last, only: Only = None
+) -> BackfillPlan:
+    """Return what a backfill would do.
+
+    The ends are instants, in the action's zone without an offset, or spans before now.
+    """
+    row, wanted = _wanted(installation, action, first, last, only)
     kept_for = installation.settings.retention.kept_for
     found = filling.rehearse(installation.engine, wanted, kept_for)
     return BackfillPlan(
@@ -157,10 +158,15 @@ def plan(installation: Installation, asked: Range) -> BackfillPlan:
     OPERATE,
     status=202,
 )
-def start(installation: Installation, asked: Range) -> StartedBackfill:
-    """Start a backfill."""
+def start(
+    installation: Installation, action: str, first: First, last: Last, only: Only = None
+) -> StartedBackfill:
+    """Run a range of an action's past.
+
+    The ends are as in `plan`.
+    """
     installation.publish()
-    _, wanted = _wanted(installation, asked)
+    _, wanted = _wanted(installation, action, first, last, only)
     kept_for = installation.settings.retention.kept_for
     id, sent = filling.start(installation.engine, wanted, installation.actor, kept_for)
     return show(installation, id).model_copy(update={"unsent": installation.why_unsent(sent)})
@@ -195,12 +201,13 @@ def cancel(installation: Installation, action: str) -> CancelledBackfills:
     )
 
 
-def _wanted(installation: Installation, asked: Range) -> tuple[dict[str, Any], BackfillRequest]:
+def _wanted(
+    installation: Installation, action: str, first: str, last: str, only: str | None
+) -> tuple[dict[str, Any], BackfillRequest]:
     with reading(installation.engine) as connection:
-        row = find(connection, installation, asked.action)
+        row = find(connection, installation, action)
         zone = zone_of(plan_in(row), app_of(connection, installation, row).zone)
         now = read_clock(connection)
-    first = instant_of("the start", asked.first, zone, now)
-    last = instant_of("the end", asked.last, zone, now)
-    mode = Mode(asked.only) if asked.only else Mode.ALL
-    return row, BackfillRequest(row["uid"], first, last, mode)
+    since = instant_of("the start", first, zone, now)
+    until = instant_of("the end", last, zone, now)
+    return row, BackfillRequest(row["uid"], since, until, Mode(only) if only else Mode.ALL)

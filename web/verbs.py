@@ -142,17 +142,20 @@ def _argument(one: Parameter, function: Function, verb: Verb) -> _Argument:
         of_fields = [_taken(one.name, Annotated[one.annotation, Query()])]
         return _Argument(one.name, of_fields, itemgetter(one.name))
     name = verb.names.get(one.name, one.name)
-    kind = one.annotation if f"{{{name}}}" in verb.path else _in_query(one.annotation)
-    return _Argument(one.name, [_taken(name, kind, one.default)], itemgetter(name))
+    is_part = f"{{{name}}}" in verb.path
+    # A name such as `from` is none of a parameter in Python.
+    taken = name if is_part else one.name
+    kind = one.annotation if is_part else _in_query(one.annotation, name)
+    return _Argument(one.name, [_taken(taken, kind, one.default)], itemgetter(taken))
 
 
-def _in_query(kind: Any) -> Any:
+def _in_query(kind: Any, name: str) -> Any:
     """Return the annotation of a query parameter for FastAPI, which has a field of its own."""
     of, *metadata = get_args(kind) if hasattr(kind, "__metadata__") else (kind,)
     fields = [one for one in metadata if isinstance(one, FieldInfo)]
     limits = [limit for one in fields for limit in one.metadata]
     description = next((one.description for one in fields), None)
-    return Annotated[of, *limits, Query(description=description)]
+    return Annotated[of, *limits, Query(alias=name, description=description)]
 
 
 def _in_body(one: Parameter, verb: Verb) -> _Argument:

@@ -1,8 +1,8 @@
 """Endpoints of scheduled actions."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
-from fastapi import Depends, Query, Response
+from fastapi import Response
 
 from models.roles import Permission
 from services import actions, backfills, changes, explanation, runs, upcoming
@@ -27,20 +27,6 @@ from web.verbs import answers, serve
 
 router = endpoints("actions")
 Editor = Annotated[Installation, in_app(Permission.EDIT)]
-
-
-def _range(
-    action: str,
-    first: Annotated[str, Query(alias="from", description="First instant of the range.")],
-    last: Annotated[str, Query(alias="to", description="Last instant of the range.")],
-    only: Annotated[
-        Literal["missing", "failed"] | None, Query(description="Only these; both without it.")
-    ] = None,
-) -> backfills.Range:
-    return backfills.Range(action=action, first=first, last=last, only=only)
-
-
-Range = Annotated[backfills.Range, Depends(_range)]
 
 
 @router.post("/api/actions", status_code=201, openapi_extra=reads(ACTION))
@@ -78,18 +64,6 @@ def put_action(
     done = changes.put(opened, action, document(body), expects, dry_run=dry_run)
     response.headers.update(etag(done.revision))
     return done
-
-
-@answers(router, backfills.plan)
-def plan_backfill(asked: Range, opened: Installation) -> backfills.BackfillPlan:
-    """Return what a backfill would do."""
-    return backfills.plan(opened, asked)
-
-
-@answers(router, backfills.start)
-def start_backfill(asked: Range, opened: Installation) -> backfills.StartedBackfill:
-    """Run a range of an action's past."""
-    return backfills.start(opened, asked)
 
 
 serve(router, actions, upcoming, search, explanation)

@@ -87,8 +87,7 @@ def answers(visitor: Visitor, action: str, asked: ActionQuery) -> dict[str, Any]
         if asked.at:
             explained = explanation.explain(opened, action, asked.at)
         if asked.first and asked.last and visitor.may(Permission.OPERATE):
-            whole_range = backfills.Range(action=action, first=asked.first, last=asked.last)
-            planned = backfills.plan(opened, whole_range)
+            planned = backfills.plan(opened, action, asked.first, asked.last)
     except SchedulerError as error:
         fault = error.on_page
     return {"explained": explained, "planned": planned, "fault": fault}
@@ -98,12 +97,8 @@ def answers(visitor: Visitor, action: str, asked: ActionQuery) -> dict[str, Any]
 def start_backfill(request: Request, visitor: Operator, app: str, action: str) -> RedirectResponse:
     """Run a range of an action's past."""
     form, zone = visitor.form, Page(request).zone
-    asked = backfills.Range(
-        action=action,
-        first=in_zone(form.one("from"), zone),
-        last=in_zone(form.one("to"), zone),
-    )
-    backfills.start(visitor.opened, asked)
+    first, last = (in_zone(form.one(name), zone) for name in ("from", "to"))
+    backfills.start(visitor.opened, action, first, last)
     return redirect(request, f"/apps/{app}/actions/{action}", say("action.backfill_started"))
 
 

@@ -1,8 +1,5 @@
 """Pages of small apps."""
 
-import json
-from collections.abc import Mapping, Sequence
-
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
@@ -17,7 +14,6 @@ from web.dashboard.session import Viewer, is_fragment
 
 router = APIRouter(include_in_schema=False)
 MOST_PEOPLE = 100
-MOST_ENTRIES = 12
 # The status of each takes several statements.
 MOST_APPS = 50
 
@@ -56,7 +52,6 @@ def show_app(
         "people": users.list_users(opened, MOST_PEOPLE, users_after),
         # Whether a plug-in shows more than a card.
         "is_full": False,
-        "calendars": _calendars(shown.document.get("calendars", {})),
         "document": pretty(shown.document),
         **_standing(opened, app),
     }
@@ -71,15 +66,3 @@ def _standing(opened: Installation, app: str) -> dict[str, object]:
         "verdict": verdict,
         "verdict_tone": VERDICT_TONES[verdict.state],
     }
-
-
-def _calendars(found: Mapping[str, Sequence[object]]) -> list[tuple[str, list[str], int]]:
-    """Return each calendar's name, its first entries, and how many more it has."""
-    return [
-        (name, [_entry(one) for one in entries[:MOST_ENTRIES]], len(entries[MOST_ENTRIES:]))
-        for name, entries in found.items()
-    ]
-
-
-def _entry(one: object) -> str:
-    return one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)

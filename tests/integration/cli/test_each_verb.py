@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from functools import wraps
 from inspect import signature
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
 import pytest
@@ -64,8 +64,8 @@ def sample(kind: Any) -> Any:
     origin, parts = get_origin(kind), get_args(kind)
     if kind in SAMPLES:
         return SAMPLES[kind]
-    if origin is Annotated:
-        return sample(parts[0])
+    if origin in {Annotated, Literal}:
+        return sample(parts[0]) if origin is Annotated else parts[0]
     if origin in {Union, types.UnionType}:
         return sample(next(one for one in parts if one is not type(None)))
     if isinstance(origin, type) and issubclass(origin, Collection):

@@ -123,17 +123,3 @@ def test_the_summary_links_its_action_whatever_its_name_and_its_neighbour(
 
     assert page.status_code == 200
     assert f'/apps/{APP}/actions/{uid}">b/summary</a>' in page.text
-
-
-def test_the_page_shows_the_calendars_of_the_app(web_on_sqlite: Web, browse: Browse) -> None:
-    days = [f"2027-01-{day:02}" for day in range(1, 15)]
-    named = {"date": "2027-05-01", "name": "<b>May</b>"}
-    document = {"name": APP, "calendars": {"holidays": [named, *days], "freeze": []}}
-    changes.apply(web_on_sqlite.opened, [("", document)], dry_run=False)
-
-    page = browse(web_on_sqlite).get(f"/apps/{APP}").text
-
-    assert "<dt>holidays</dt>" in page
-    assert "&lt;b&gt;May&lt;/b&gt;" in page
-    assert "2027-01-11 and 3 more" in page
-    assert "<dt>freeze</dt><dd>nothing</dd>" in page
