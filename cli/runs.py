@@ -105,7 +105,6 @@ def _changing(verb: str, text: str) -> None:
         timeout: Timeout = 3600.0,
     ) -> None:
         from services.runs import many
-        from services.waiting import all_of
 
         filters = wanted.model_dump(exclude_defaults=True)
         opened = existing(context)
@@ -118,7 +117,7 @@ def _changing(verb: str, text: str) -> None:
             raise Refused("--wait is for ids; follow the others with `minutebook run list`")
         chosen = many.Selection(ids=tuple(ids or ()), **filters)
         how = {"dry_run": dry_run, "all_apps": all_apps}
-        show(context, all_of(opened, getattr(many, verb), chosen, **how))
+        show(context, opened.ask(getattr(many, verb), chosen, **how))
 
 
 _changing(

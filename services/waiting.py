@@ -1,6 +1,5 @@
 """Follow what was requested until it has ended, here or on another server."""
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,7 +12,6 @@ from services import operations
 from services.door import Door
 from services.operations import LogLine, Operation
 from services.runs import Outcomes, Ran, Refusal, RequestedRun
-from services.runs.many import FIRST_LEFT_OUT, Bulk, LeftOut, Selection, by_action
 
 if TYPE_CHECKING:
     from services.backfills import StartedBackfill
@@ -134,36 +132,3 @@ def _added(before: Sequence[LogLine], now: Sequence[LogLine]) -> Sequence[LogLin
         if tuple(now[: len(kept)]) == tuple(kept):
             return now[len(kept) :]
     return now
-
-
-def all_of(door: Door, verb: Callable[..., Bulk], selection: Selection, **options: bool) -> Bulk:
-    """Return what was done to all that filters admit, by as many requests as it takes."""
-    done: list[Bulk] = []
-    cursor: str | None = selection.cursor
-    while not done or cursor is not None:
-        asked = selection.model_copy(update={"cursor": cursor})
-        done.append(door.ask(verb, asked, **options))
-        cursor = done[-1].next
-    return done[0] if len(done) == 1 else _together(done)
-
-
-def _together(done: Sequence[Bulk]) -> Bulk:
-    """Return the answers of several requests as one."""
-    counts: Counter[tuple[str, UUID, str]] = Counter()
-    left_out: dict[str, LeftOut] = {}
-    for one in (one for answer in done for one in answer.actions):
-        counts[one.app, one.uid, one.name] += one.count
-    for out in (out for answer in done for out in answer.left_out):
-        before = left_out.get(out.why, LeftOut(why=out.why, count=0, first=()))
-        first = (before.first + out.first)[:FIRST_LEFT_OUT]
-        left_out[out.why] = LeftOut(why=out.why, count=before.count + out.count, first=first)
-    return done[0].model_copy(
-        update={
-            "count": sum(one.count for one in done),
-            "actions": by_action(counts),
-            "ids": tuple(id for one in done for id in one.ids),
-            "left_out": tuple(left_out.values()),
-            "next": None,
-            "unsent": next((one.unsent for one in done if one.unsent), None),
-        }
-    )

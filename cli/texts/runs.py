@@ -91,6 +91,8 @@ def _bulk(done: Bulk) -> Iterator[str]:
         yield f"  and {done.count - len(done.first):,} more"
     if done.dry_run:
         yield from (f"  {left_out_in_words(one)}" for one in done.left_out)
+    if done.has_more:
+        yield "more match; give the command again for the next"
 
 
 FORMS = {

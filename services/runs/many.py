@@ -33,7 +33,6 @@ class Selection(OperationFilter, RequestBody):
     """The operations to change: those of `ids`, or those that the filters admit."""
 
     ids: tuple[str, ...] = Field((), description="These, whatever the filters; 500 at most.")
-    cursor: str | None = Field(None, description="`next` of the request before, to go on.")
 
 
 class OfAction(View):
@@ -72,9 +71,7 @@ class Bulk(View):
     first: tuple[FirstOne, ...] = Field(description="The first of them.")
     ids: tuple[UUID, ...] = Field(description="The ids of all of them.")
     left_out: tuple[LeftOut, ...] = Field(description="What was or would be left out, and why.")
-    next: str | None = Field(
-        description="`cursor` of the next request, if more match than one request takes."
-    )
+    has_more: bool = Field(description="Whether more match than one request changes.")
     unsent: str | None = Field(None, description="Why the broker has not taken them yet.")
 
     @property
@@ -93,14 +90,6 @@ def left_out_in_words(one: LeftOut) -> str:
     """Return why operations are left out: `2 left out: it is success (0c2f…, 9a01…)`."""
     more = ", …" if one.count > len(one.first) else ""
     return f"{one.count} left out: {one.why} ({', '.join(map(str, one.first))}{more})"
-
-
-def by_action(counts: Mapping[tuple[Any, ...], int]) -> tuple[OfAction, ...]:
-    """Return the numbers of operations by app, uid and name of their action, the most first."""
-    return tuple(
-        OfAction(app=app, uid=uid, name=name, count=count)
-        for (app, uid, name), count in Counter(counts).most_common()
-    )
 
 
 @Verb("retry_operations", "POST /api/operations:retry", OPERATE)
@@ -155,14 +144,14 @@ def _done(
     engine = installation.engine
     request = ManyRequest(verb, installation.scope, installation.actor)
     with reading(engine) as connection:
-        ids, following = _chosen(connection, installation, verb, selection, all_apps=all_apps)
+        ids, has_more = _chosen(connection, installation, verb, selection, all_apps=all_apps)
         if dry_run:
             plan = many.planned(connection, request, ids)
-            return _shown(connection, verb, plan, dry_run, following)
+            return _shown(connection, verb, plan, dry_run, has_more)
     installation.publish()
     made, sent = many.change_many(engine, request, ids)
     with reading(engine) as connection:
-        shown = _shown(connection, verb, made, dry_run, following)
+        shown = _shown(connection, verb, made, dry_run, has_more)
     return shown.model_copy(update={"unsent": installation.why_unsent(sent)})
 
 
@@ -173,22 +162,22 @@ def _chosen(
     selection: Selection,
     *,
     all_apps: bool,
-) -> tuple[Sequence[UUID], UUID | None]:
-    """Return the ids that a request is to change, and the last of them if more match."""
+) -> tuple[Sequence[UUID], bool]:
+    """Return the ids that a request is to change, and whether more match."""
     if selection.ids:
         if len(selection.ids) > MOST:
             raise Refused(f"{len(selection.ids)} ids are more than {MOST}; send some at a time")
         named = [operation_of(connection, text, installation.scope) for text in selection.ids]
-        return list(dict.fromkeys(named)), None
+        return list(dict.fromkeys(named)), False
     wanted = _with_states(verb, selection)
-    asked = wanted_by(connection, installation, wanted, selection.cursor, all_apps=all_apps)
+    asked = wanted_by(connection, installation, wanted, None, all_apps=all_apps)
     ids = pages.ids_of_page(connection, asked, MOST + 1)
-    return ids[:MOST], ids[MOST - 1] if len(ids) > MOST else None
+    return ids[:MOST], len(ids) > MOST
 
 
 def _with_states(verb: ManyVerb, selection: Selection) -> Selection:
     """Return a selection with the states that a verb takes; raises Refused for others, and none."""
-    if not selection.model_dump(exclude={"ids", "cursor"}, exclude_defaults=True):
+    if not selection.model_dump(exclude={"ids"}, exclude_defaults=True):
         raise Refused(
             f"nothing chooses the runs to {verb}",
             Hint(
@@ -209,21 +198,25 @@ def _shown(
     verb: ManyVerb,
     made: ManyChanged,
     dry_run: bool,
-    following: UUID | None,
+    has_more: bool,
 ) -> Bulk:
     changed = made.changed
     rows = {row["id"]: row for row in operations.by_ids(connection, changed)}
     names = ("app", "action_uid", "action_name")
     counts = Counter(tuple(row[name] for name in names) for row in rows.values())
+    actions = (
+        OfAction(app=app, uid=uid, name=name, count=count)
+        for (app, uid, name), count in counts.most_common()
+    )
     return Bulk(
         verb=verb,
         dry_run=dry_run,
         count=len(changed),
-        actions=by_action(counts),
+        actions=tuple(actions),
         first=tuple(_first(rows[id]) for id in changed[:FIRST] if id in rows),
         ids=tuple(changed),
         left_out=_left_out(made.left_out),
-        next=following and str(following),
+        has_more=has_more,
     )
 
 

@@ -272,12 +272,12 @@ def test_more_than_one_request_takes_are_reached_by_the_next(
     monkeypatch.setattr(bulk, "MOST", 2)
     ids = make_ended(engine, make_action(engine), 5)
 
-    first = bulk.retry(opened, FAILED, dry_run=True)
-    second = bulk.retry(opened, FAILED.model_copy(update={"cursor": first.next}), dry_run=True)
-    third = bulk.retry(opened, FAILED.model_copy(update={"cursor": second.next}), dry_run=True)
+    plan = bulk.retry(opened, FAILED, dry_run=True)
+    done = [bulk.retry(opened, FAILED) for _ in range(3)]
 
-    assert [*first.ids, *second.ids, *third.ids] == ids
-    assert third.next is None
+    assert (list(plan.ids), plan.has_more) == (ids[:2], True)
+    assert [id for one in done for id in one.ids] == ids
+    assert [one.has_more for one in done] == [True, True, False]
 
 
 def test_an_action_deleted_meanwhile_is_left_out(engine: sa.Engine, opened: Installation) -> None:
@@ -315,9 +315,6 @@ def test_a_small_app_changes_its_own_only(
         pytest.param({"state": ("success",)}, Refused, "retry takes", id="wrong_state"),
         pytest.param({"action": "ever minute"}, NotFound, "no action", id="unknown_action"),
         pytest.param({"since": "soon"}, Refused, "since 'soon'", id="no_instant"),
-        pytest.param(
-            {"cursor": "x", "state": ("failed",)}, Refused, "cursor 'x'", id="wrong_cursor"
-        ),
         pytest.param({"ids": ("x",)}, NotFound, "is not a run's id", id="no_id"),
         pytest.param({"ids": ("0c2f",) * 501}, Refused, "501 ids are more than 500", id="too_many"),
     ],
