@@ -114,7 +114,7 @@ def show_summary_html(visitor: Viewer) -> Response:
 @router.post("/apps/{app}/templates/{template}/send-test")
 def send_test(request: Request, visitor: Editor, app: str, template: str) -> RedirectResponse:
     """Send a template to one address."""
-    to, user = visitor.form.one("to").strip(), visitor.form.one("user").strip()
+    to, user = visitor.form.get("to", "").strip(), visitor.form.get("user", "").strip()
     done = templates.send_test(visitor.opened, template, to, user or None)
     told = say("mail.sent", to=done.to, message=done.message)
     return redirect(request, f"/apps/{app}/templates/{quote(template)}", told)

@@ -32,7 +32,7 @@ def account_page(request: Request, visitor: Viewer, tokens_after: str | None = N
 @router.post("/zone")
 def set_zone(request: Request, visitor: Annotated[Visitor, changing(Permission.READ)]) -> Response:
     """Show times in a zone from now on."""
-    zone = visitor.form.one("zone").strip()
+    zone = visitor.form.get("zone", "").strip()
     answer = redirect(request, "/account", say("account.zone_chosen", zone=zone))
     if not choose_zone(request, answer, zone):
         raise Refused(say("account.unknown_zone", zone=zone))

@@ -97,7 +97,7 @@ def answers(visitor: Visitor, action: str, asked: ActionQuery) -> dict[str, Any]
 def start_backfill(request: Request, visitor: Operator, app: str, action: str) -> RedirectResponse:
     """Run a range of an action's past."""
     form, zone = visitor.form, Page(request).zone
-    first, last = (in_zone(form.one(name), zone) for name in ("from", "to"))
+    first, last = (in_zone(form.get(name, ""), zone) for name in ("from", "to"))
     backfills.start(visitor.opened, action, first, last)
     return redirect(request, f"/apps/{app}/actions/{action}", say("action.backfill_started"))
 

@@ -63,7 +63,7 @@ def list_actions(request: Request, visitor: Viewer, asked: Asked) -> HTMLRespons
 @router.post("/actions")
 def change_several(request: Request, visitor: Operator, asked: Asked) -> Response:
     """Change the chosen actions, by one of `VERBS`; a refused one does not stop the others."""
-    verb, uids = visitor.form.one("verb"), visitor.form.all("uid")[:MOST_CHOSEN]
+    verb, uids = visitor.form.get("verb", ""), visitor.form.getlist("uid")[:MOST_CHOSEN]
     _check(visitor, verb)
     if not uids:
         return _ask_for_all(request, visitor, asked, verb)

@@ -49,7 +49,7 @@ class Draft:
     @classmethod
     def of(cls, form: Form) -> Self:
         """Return the draft that a form holds."""
-        text, revision, uid = (form.one(name) for name in ("document", "revision", "uid"))
+        text, revision, uid = (form.get(name, "") for name in ("document", "revision", "uid"))
         return cls(text, None, revision, uid)
 
 
@@ -89,7 +89,7 @@ def check_document(request: Request, visitor: Editor, app: str) -> HTMLResponse:
 @router.post("/apps/{app}/try-hook")
 def try_hook(request: Request, visitor: Editor) -> HTMLResponse:
     """Send a test to whom a hook of the document would tell."""
-    kind, to, action = (visitor.form.one(name) for name in ("kind", "to", "action"))
+    kind, to, action = (visitor.form.get(name, "") for name in ("kind", "to", "action"))
     if kind not in HOOK_KINDS:
         raise Refused(say("hook.unknown", kind=kind))
     try:

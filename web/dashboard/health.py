@@ -57,8 +57,8 @@ def show_health(
 def pause(request: Request, visitor: OfInstallation) -> RedirectResponse:
     """Pause everything, or a queue, for a span that the form offers, or until an instant."""
     form = visitor.form
-    queue, reason = form.one("queue") or None, form.one("reason") or None
-    until = in_zone(form.one("until"), Page(request).zone) or form.one("span") or None
+    queue, reason = form.get("queue", "") or None, form.get("reason", "") or None
+    until = in_zone(form.get("until", ""), Page(request).zone) or form.get("span", "") or None
     done = pauses.pause(visitor.opened, queue, queue is None, until, reason)
     return redirect(request, page_asked(request), _paused(done))
 
@@ -66,7 +66,7 @@ def pause(request: Request, visitor: OfInstallation) -> RedirectResponse:
 @router.post("/resume")
 def resume(request: Request, visitor: OfInstallation) -> RedirectResponse:
     """End the pause of everything, or of a queue."""
-    queue = visitor.form.one("queue") or None
+    queue = visitor.form.get("queue", "") or None
     pauses.resume(visitor.opened, queue, queue is None)
     return redirect(request, page_asked(request), say("pause.resumed"))
 
@@ -75,7 +75,7 @@ def resume(request: Request, visitor: OfInstallation) -> RedirectResponse:
 def pause_app(request: Request, visitor: Operator, app: str) -> RedirectResponse:
     """Pause a small app for a span, or until it is resumed."""
     form = visitor.form
-    until, reason = form.one("span") or None, form.one("reason") or None
+    until, reason = form.get("span", "") or None, form.get("reason", "") or None
     done = pauses.pause(visitor.opened, until=until, reason=reason)
     return redirect(request, f"/apps/{app}", _paused(done))
 

@@ -93,16 +93,16 @@ def list_operations(request: Request, visitor: Viewer, asked: Asked) -> Response
 def change_many(request: Request, visitor: Operator, asked: Asked) -> Response:
     """Plan or do one of `MANY`, for the chosen runs or for all that match the filters."""
     form, opened = visitor.form, visitor.opened
-    verb = form.one("verb")
+    verb = form.get("verb", "")
     if verb not in MANY:
         raise Refused(say("many.unknown", verb=verb))
     change, all_apps = MANY[verb], not opened.is_bound
     if "sure" in form:
         # Exactly those of the plan.
-        chosen = bulk.Selection(ids=tuple(form.all("id")))
+        chosen = bulk.Selection(ids=tuple(form.getlist("id")))
         done = change(opened, chosen, all_apps=all_apps)
         return redirect(request, _list_of(asked, opened), _told(done))
-    selection = _selection(verb, asked.within(Page(request).zone), form.all("id"))
+    selection = _selection(verb, asked.within(Page(request).zone), form.getlist("id"))
     plan = change(opened, selection, dry_run=True, all_apps=all_apps)
     values = {
         "plan": plan,

@@ -6,14 +6,14 @@ Pages accept only the cookie of a session, and the API only a bearer token: no p
 can reach the API by a visitor's cookie.
 """
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from fastapi import Depends, Request
 from fastapi.responses import Response
+from starlette.datastructures import ImmutableMultiDict
 
 from models.errors import NotFound
 from models.roles import PERMITS, Permission, Role, TokenKind
@@ -38,26 +38,8 @@ class SignInNeeded(Unauthorized):
     """The request has no open session."""
 
 
-@dataclass(frozen=True)
-class Form:
-    """The fields of a form, as a browser sends them."""
-
-    _fields: Mapping[str, list[str]] = field(default_factory=dict)
-
-    def one(self, name: str, default: str = "") -> str:
-        """Return the last value of a field, or `default` without one."""
-        return self._fields.get(name, [default])[-1]
-
-    def all(self, name: str) -> list[str]:
-        """Return all values of a field: of check boxes, or of an input that repeats."""
-        return list(self._fields.get(name, []))
-
-    def pairs(self) -> list[tuple[str, str]]:
-        """Return each value with the name of its field, to be sent again."""
-        return [(name, value) for name, values in self._fields.items() for value in values]
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._fields
+# The fields of a form, as a browser sends them: `get` returns the last value of one.
+Form = ImmutableMultiDict[str, str]
 
 
 @dataclass(frozen=True)
@@ -129,7 +111,7 @@ async def read_form(request: Request) -> Form:
             raise BodyTooLarge("the form is larger than 1 MiB; send less at once")
     text = body.decode("utf-8", "replace")
     try:
-        return Form(parse_qs(text, keep_blank_values=True, max_num_fields=MOST_FIELDS))
+        return Form(parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_FIELDS))
     except ValueError:
         raise BodyTooLarge(f"the form has more than {MOST_FIELDS} fields") from None
 

@@ -48,9 +48,9 @@ def sign_in_page(request: Request) -> Response:
 def sign_in(request: Request, form: SentForm) -> Response:
     """Open a session by a token."""
     refuse_foreign(request)
-    following = own_path(form.one(NEXT, "/"))
+    following = own_path(form.get(NEXT, "/"))
     try:
-        return _open(request, form.one("token").strip(), TokenKind.TOKEN, following)
+        return _open(request, form.get("token", "").strip(), TokenKind.TOKEN, following)
     except Unauthorized:
         return _form(request, following, say("sign_in.wrong"), 401)
     except Refused as error:
