@@ -274,14 +274,14 @@ def _switching(verb: str, done: str, text: str) -> None:
 
     @commands.command(verb, help=text)
     def switch(context: typer.Context, action: Optional = None, owner: Owner = None) -> None:
-        from services.changes import switching
+        from services import changes
 
         opened = existing(context)
         name, whose = _one_of(action, owner)
         if name:
-            show(context, opened.ask(getattr(switching, verb), name))
+            show(context, opened.ask(getattr(changes, verb), name))
         else:
-            of_owner = opened.ask(getattr(switching, f"{verb}_all"), whose)
+            of_owner = opened.ask(getattr(changes, f"{verb}_all"), whose)
             show(context, of_owner, of_owner=(whose, done))
 
 
@@ -301,16 +301,16 @@ def delete(
     yes: Yes = False,
 ) -> None:
     """Delete an action: cancel unstarted runs, let a running one finish, keep history."""
-    from services.changes import deleting
+    from services import changes
 
     opened = existing(context)
     name, whose = _one_of(action, owner)
     if not yes and sys.stdin.isatty():
         typer.confirm(f"delete {name or f'all actions of {whose}'}?", abort=True, err=True)
     if name:
-        show(context, opened.ask(deleting.delete, name))
+        show(context, opened.ask(changes.delete, name))
     else:
-        show(context, opened.ask(deleting.delete_owned, whose), of_owner=(whose, "deleted"))
+        show(context, opened.ask(changes.delete_owned, whose), of_owner=(whose, "deleted"))
 
 
 def _one_of(action: str | None, owner: str | None) -> tuple[str, str]:

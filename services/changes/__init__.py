@@ -1,4 +1,4 @@
-"""Store actions."""
+"""Store, pause and delete actions; the history of deleted ones stays."""
 
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
@@ -6,16 +6,22 @@ from uuid import UUID
 
 from pydantic import Field
 
-from models.errors import InvalidAction, NotFound, Outdated, Problem
+from models.action.health import NOTHING_TO_COME
+from models.errors import InvalidAction, InvalidDocument, NotFound, Outdated, Problem, Refused
+from models.sql import read_clock
+from models.store.actions import SEE_ACTIONS
+from models.store.actions.deletion import owned
+from models.store.tenants.closing import closing
 from models.values import composed
 from runtime.database import reading
 from scheduler import changes
-from scheduler.changes import change, editing
+from scheduler.changes import change, deletion, editing
 from scheduler.changes.validation import ChangeContext
+from scheduler.occurrence import next_occurrences
 from services.changes.result import Change, Changes, shown
 from services.installation import Installation
 from services.lookup import app_of, find
-from services.verbs import ACTION, EDIT, Verb
+from services.verbs import ACTION, EDIT, OPERATE, Verb
 
 Details = Annotated[
     bool, Field(description="Include the next occurrences of each, before and after.")
@@ -25,6 +31,7 @@ Prune = Annotated[
     str | None,
     Field(min_length=1, description="An owner; its actions that no document names are deleted."),
 ]
+Owner = Annotated[str, Field(description="The owning application or person.")]
 
 
 @Verb("add_actions", "POST /api/actions:add", EDIT, kind=ACTION, status=201)
@@ -141,3 +148,105 @@ def change_of(
         app = app_of(connection, installation, row)
     done = act(row["uid"], installation.author_in(app, expects))
     return shown(installation, [done], app)[0].model_copy(update=own)
+
+
+@Verb("pause_action", "POST /api/actions/{action=name}:pause", OPERATE)
+def pause(installation: Installation, name: str, expects: int | None = None) -> Change:
+    """Pause an action.
+
+    Raises Outdated if it is not at the revision `expects`.
+    """
+    return _switch(installation, name, expects, active=False)
+
+
+@Verb("resume_action", "POST /api/actions/{action=name}:resume", OPERATE)
+def resume(installation: Installation, name: str, expects: int | None = None) -> Change:
+    """Resume an action.
+
+    Raises Outdated if it is not at the revision `expects`.
+    """
+    return _switch(installation, name, expects, active=True)
+
+
+@Verb("pause_actions", "POST /api/actions:pause", OPERATE)
+def pause_all(installation: Installation, owner: Owner) -> Changes:
+    """Pause all actions of an owner; a refused one does not stop the others."""
+    return _switch_all(installation, owner, active=False)
+
+
+@Verb("resume_actions", "POST /api/actions:resume", OPERATE)
+def resume_all(installation: Installation, owner: Owner) -> Changes:
+    """Resume all actions of an owner; a refused one does not stop the others."""
+    return _switch_all(installation, owner, active=True)
+
+
+def _switch_all(installation: Installation, owner: str, *, active: bool) -> Changes:
+    with reading(installation.engine) as connection:
+        found = owned(connection, installation.small_app.id, owner)
+    if not found:
+        raise _nothing_of(owner)
+
+    def switched(uid: UUID, name: str) -> Change:
+        try:
+            return _switch(installation, str(uid), None, active=active)
+        except (InvalidDocument, NotFound, Refused) as error:
+            return Change(
+                uid=uid, name=name, change="unchanged", revision=0, active=not active,
+                refused=str(error),
+            )  # fmt: skip
+
+    return Changes(tuple(switched(uid, name) for uid, name in found.items()))
+
+
+def _switch(installation: Installation, name: str, expects: int | None, *, active: bool) -> Change:
+    ends: list[str] = []
+
+    def switched(uid: UUID, author: ChangeContext) -> changes.Change:
+        done = editing.set_active(installation.engine, uid, active=active, author=author)
+        if active and not _has_more(installation, done, author):
+            ends.append(NOTHING_TO_COME)
+        return done
+
+    return change_of(installation, name, expects, switched).model_copy(
+        update={"warnings": tuple(ends)}
+    )
+
+
+def _has_more(installation: Installation, done: changes.Change, author: ChangeContext) -> bool:
+    """Return whether an action may be due again."""
+    if done.plan.on_event is not None or done.plan.from_end:
+        return True
+    with reading(installation.engine) as connection:
+        plan = closing(connection, done.plan, author.small_app.id)
+        return bool(next_occurrences(plan, done.uid, read_clock(connection), 1))
+
+
+@Verb("delete_action", "DELETE /api/actions/{action=name}", EDIT)
+def delete(installation: Installation, name: str, expects: int | None = None) -> Change:
+    """Delete an action; its history stays.
+
+    Raises Outdated if it is not at the revision `expects`.
+    """
+    with reading(installation.engine) as connection:
+        row = find(connection, installation, name)
+        app = app_of(connection, installation, row)
+    remover = installation.remover_in(app, expects)
+    return shown(installation, [deletion.delete(installation.engine, row["uid"], remover)], app)[0]
+
+
+@Verb("delete_actions", "DELETE /api/actions", EDIT)
+def delete_owned(installation: Installation, owner: Owner) -> Changes:
+    """Delete all actions of an owner; their history stays.
+
+    Raises NotFound for none.
+    """
+    remover = installation.remover_in(installation.small_app)
+    deleted = deletion.delete_all(installation.engine, remover, owner)
+    if not deleted:
+        raise _nothing_of(owner)
+    return Changes(shown(installation, deleted))
+
+
+def _nothing_of(owner: str) -> NotFound:
+    """Return the error that no action has this owner."""
+    return NotFound(f"no action has the owner {owner!r}", SEE_ACTIONS)

@@ -18,7 +18,6 @@ from models.tables import actions
 from runtime.database import reading
 from services import changes
 from services.actions import due_next
-from services.changes import deleting
 from services.files import Document
 from services.installation import Installation
 from services.jobs.documents import NewJob, document_of, first_runs, new_jobs, seconds_of
@@ -138,7 +137,7 @@ def delete(installation: Installation, id: str) -> DeletedJob:
     if len(found) > 1:
         raise Refused(f"job {id} is the work of {len(found)} actions; delete those by name")
     ((name, url),) = found
-    done = deleting.delete(installation, name)
+    done = changes.delete(installation, name)
     return DeletedJob(id=id, url=url, cancelled=done.cancelled)
 
 

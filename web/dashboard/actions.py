@@ -8,9 +8,8 @@ from fastapi.responses import HTMLResponse, Response
 from models.errors import InvalidDocument, NotFound, Refused
 from models.roles import Permission
 from models.store.actions.search import ActionFilter, Standing
-from services import apps, runs
+from services import apps, changes, runs
 from services.actions import page, search
-from services.changes import deleting, switching
 from services.installation import Installation
 from services.view import PAGE
 from web.dashboard.fields import fields_of
@@ -120,11 +119,11 @@ def change(opened: Installation, name: str, verb: str) -> str:
         case "run":
             return f"/operations/{runs.run(opened, name).id}"
         case "pause":
-            switching.pause(opened, name)
+            changes.pause(opened, name)
         case "resume":
-            switching.resume(opened, name)
+            changes.resume(opened, name)
         case "delete":
-            deleting.delete(opened, name)
+            changes.delete(opened, name)
             return "/actions"
         case _:
             raise NotFound(say("change.unknown", verb=verb))

@@ -16,7 +16,6 @@ from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes.change import create_all
 from services import changes
-from services.changes import switching
 from services.installation import Installation
 from services.upcoming import show
 from tests.factories import author, make_document
@@ -150,7 +149,7 @@ def test_a_date_that_passed_during_a_pause_is_said_at_resume_and_in_the_list(
 
     assert wait_for(has_come, 5)
 
-    resumed = switching.resume(installation, "once")
+    resumed = changes.resume(installation, "once")
 
     text = "no occurrence is to come; give it another date or rule"
     assert resumed.warnings == (text,)

@@ -21,8 +21,8 @@ from runtime.db_retry import in_transaction
 from scheduler.changes import Change
 from scheduler.on_demand import many
 from scheduler.record import ActionRef, operation_row
+from services import changes
 from services import operations as operations_views
-from services.changes import deleting, switching
 from services.installation import Installation
 from services.runs import many as bulk
 from services.runs.many import Selection
@@ -84,7 +84,7 @@ def test_a_plan_changes_nothing_and_says_what_would_be_done(
 ) -> None:
     first, second = make_action(engine, name="first"), make_action(engine, name="second")
     ids = make_ended(engine, first, 3) + make_ended(engine, second, 2)
-    switching.pause(opened, "second")
+    changes.pause(opened, "second")
 
     plan = bulk.retry(opened, FAILED, dry_run=True)
 
@@ -99,7 +99,7 @@ def test_what_was_planned_is_done(engine: sa.Engine, opened: Installation, broke
     first, second = make_action(engine, name="first"), make_action(engine, name="second")
     ids = make_ended(engine, first, 3)
     paused = make_ended(engine, second, 2)
-    switching.pause(opened, "second")
+    changes.pause(opened, "second")
     plan = bulk.retry(opened, FAILED, dry_run=True)
 
     done = bulk.retry(opened, FAILED)
@@ -283,7 +283,7 @@ def test_more_than_one_request_takes_are_reached_by_the_next(
 def test_an_action_deleted_meanwhile_is_left_out(engine: sa.Engine, opened: Installation) -> None:
     make_ended(engine, make_action(engine), 1)
     chosen = Selection(state=(OperationState.FAILED,))
-    deleting.delete(opened, "every minute")
+    changes.delete(opened, "every minute")
 
     done = bulk.retry(opened, chosen)
 
