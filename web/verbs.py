@@ -3,17 +3,20 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from inspect import Parameter, Signature
 from operator import itemgetter
 from types import ModuleType
 from typing import Annotated, Any, TypeVar, get_args
 
 from fastapi import APIRouter, Query
+from pydantic import create_model
 from pydantic.fields import FieldInfo
 
 from services.files import Document
 from services.installation import Installation
 from services.verbs import UNSENT, VERBS, Verb, arguments_in_body, is_filter, is_model
+from services.view import RequestBody
 from web.access import in_app, of_app, of_installation
 from web.bodies import (
     Body,
@@ -128,7 +131,7 @@ def _taken(name: str, kind: Any, default: Any = Parameter.empty) -> Parameter:
 
 def _argument(one: Parameter, function: Function, verb: Verb) -> _Argument:
     if one.name in arguments_in_body(function):
-        return _in_body(one, verb)
+        return _in_body(one, function, verb)
     if one.name == "expects":
         of_tag = [_taken("if_match", IfMatch, None)]
         return _Argument(one.name, of_tag, lambda v: revision_in(expected_tag(v["if_match"])))
@@ -158,8 +161,13 @@ def _in_query(kind: Any, name: str) -> Any:
     return Annotated[of, *limits, Query(alias=name, description=description)]
 
 
-def _in_body(one: Parameter, verb: Verb) -> _Argument:
+def _in_body(one: Parameter, function: Function, verb: Verb) -> _Argument:
     body = _taken("body", Body)
+    if verb.body:
+        model = _keys(function)
+        return _Argument(
+            one.name, [body], lambda values: getattr(value_of(values["body"], model), one.name)
+        )
     if verb.kind is None:
         return _Argument(one.name, [body], lambda values: value_of(values["body"], one.annotation))
     longest = verb.kind.longest
@@ -173,11 +181,26 @@ def _in_body(one: Parameter, verb: Verb) -> _Argument:
     return _Argument(one.name, [body, _taken("content_type", ContentType, None)], read)
 
 
+@cache
+def _keys(function: Function) -> type[RequestBody]:
+    """Return the model of a body whose keys are arguments of a function."""
+    verb, parameters = VERBS[function], inspect.signature(function).parameters
+    given = {name: parameters[name] for name in verb.body}
+    fields: dict[str, Any] = {
+        name: (one.annotation, ... if one.default is Parameter.empty else one.default)
+        for name, one in given.items()
+    }
+    title = "".join(word.title() for word in verb.name.split("_"))
+    return create_model(f"{title}Request", __base__=RequestBody, **fields)
+
+
 def _body_of(function: Function, verb: Verb) -> dict[str, Any] | None:
     """Return what OpenAPI says of the body."""
     parameters = inspect.signature(function).parameters
     if verb.kind is not None:
         many = "documents" in parameters
         return reads(verb.kind, many=many, lines=many)
+    if verb.body:
+        return reads_model(_keys(function))
     models = [one.annotation for one in parameters.values() if is_model(one.annotation)]
     return reads_model(models[0]) if models else None

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
+from typing import Annotated
 
 import sqlalchemy as sa
 from pydantic import Field
@@ -30,6 +31,14 @@ LONGEST_REASON = 300
 MOST = 100
 # Workers seen within this span are known, and so are their queues.
 KNOWN_FOR = timedelta(days=30)
+OfQueue = Annotated[
+    str | None,
+    Field(
+        description="A queue, as `GET /api/queues` names it. Without it and `everything` it is the"
+        " small app of `?app=`, or of the token."
+    ),
+]
+Everything = Annotated[bool, Field(description="Whether it is all that is sent.")]
 OURS_BY_NAME = {name: OURS.listed(name) for name in (QUICK, HEAVY, DEFAULT)}
 
 
@@ -83,10 +92,12 @@ class Queues(Listing[QueueRow]):
 @Verb("pause", "POST /api/pauses", OPERATE, body=("queue", "everything", "until", "reason"))
 def pause(
     installation: Installation,
-    queue: str | None = None,
-    everything: bool = False,
-    until: str | None = None,
-    reason: str | None = None,
+    queue: OfQueue = None,
+    everything: Everything = False,
+    until: Annotated[
+        str | None, Field(description="Its end: an instant, or a span such as `PT1H`.")
+    ] = None,
+    reason: Annotated[str | None, Field(description="Why, for those who find it paused.")] = None,
 ) -> PauseChange:
     """Send nothing of a queue, of the small app that the request names, or at all, until an end.
 
@@ -108,7 +119,7 @@ def pause(
 
 @Verb("resume", "POST /api/pauses:resume", OPERATE, body=("queue", "everything"))
 def resume(
-    installation: Installation, queue: str | None = None, everything: bool = False
+    installation: Installation, queue: OfQueue = None, everything: Everything = False
 ) -> PauseChange:
     """End a pause; the next tick sends what waited for its end."""
     with installation.engine.begin() as connection:

@@ -16,20 +16,11 @@ from models.values import parse_instant
 from services.installation import Installation
 from services.lookup import unknown_user
 from services.verbs import OPERATE, Verb
-from services.view import Instant, RequestBody, View
+from services.view import Instant, View
 from services.words import instant
 
 T = TypeVar("T")
 COLUMNS = {ACTIVATED: "activated_at", LAST_SEEN: "last_seen_at"}
-
-
-class NewEvent(RequestBody):
-    """An event of a user, as a request describes it."""
-
-    event: str = Field(description="Its name.")
-    user: str = Field(description="Id of the user.")
-    id: str | None = Field(None, description="Its own id; by default a new one.")
-    at: str | None = Field(None, description="When it happened; by default now.")
 
 
 class SentEvent(View):

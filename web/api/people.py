@@ -8,7 +8,7 @@ from services import users
 from services.installation import Installation
 from services.users import events
 from services.verbs import DocumentKind
-from web.bodies import Body, document, reads, reads_model, value_of
+from web.bodies import Body, document, reads
 from web.routing import endpoints
 from web.verbs import answers, serve
 
@@ -26,13 +26,6 @@ def import_users(
     read = document(body, USER.longest)
     rows = read if isinstance(read, list) else [read]
     return users.import_rows(opened, rows, raises_events=events)
-
-
-@answers(router, events.send, openapi_extra=reads_model(events.NewEvent))
-def send_event(opened: Installation, body: Body) -> events.SentEvent:
-    """Record an event of a user. Sending the same id twice changes nothing."""
-    event = value_of(body, events.NewEvent)
-    return events.send(opened, event.event, event.user, event.id, event.at)
 
 
 serve(router, users, events)
