@@ -12,6 +12,7 @@ from models.action.policy import kept_too_short
 from models.store import actions, retention, tenants
 from models.store.operations import heartbeat
 from models.tenant.document import DEFAULT_APP
+from models.values import counted
 from models.values.durations import format_span
 from runtime.database import reading
 from runtime.plug_ins import added
@@ -102,14 +103,20 @@ def in_batches(context: WorkContext, name: str, batch: Batch) -> int:
             heartbeat.beat(connection, context.key)
             count = batch(connection, BATCH)
         total += count
-        context.progress(message=f"{total:,} {name} pruned", phase=f"prune {name}")
+        context.progress(message=f"{_counted(total, name)} pruned", phase=f"prune {name}")
     return total
 
 
 def _sentence(pruned: dict[str, Any], problems: list[str], *, stopped: bool) -> str:
-    counts = [f"{count:,} {name.replace('_', ' ')}" for name, count in pruned.items() if count]
+    counts = [_counted(count, name) for name, count in pruned.items() if count]
     parts = [f"pruned {', '.join(counts)}" if counts else "nothing to prune"]
     parts += problems
     if stopped:
         parts.append("stopped before the end")
     return "; ".join(parts)
+
+
+def _counted(count: int, name: str) -> str:
+    """Return `1 run`, `3 missed spans`."""
+    noun = "run" if name == "operations" else name.removesuffix("s").replace("_", " ")
+    return counted(count, noun)

@@ -80,7 +80,7 @@ def test_old_operations_go_with_all_that_hangs_on_them(work: Work) -> None:
 
     result = ran(work)
 
-    assert result.message == "pruned 1 operations"
+    assert result.message == "pruned 1 run"
     assert old not in ids(work, operations.c.id)
     assert young in ids(work, operations.c.id)
     for table in (attempts, operation_logs, deliveries_table):
@@ -214,7 +214,7 @@ def test_old_ticks_and_missed_spans_go(work: Work) -> None:
 
     result = ran(work)
 
-    assert result.message == "pruned 1 missed spans, 1 ticks"
+    assert result.message == "pruned 1 missed span, 1 tick"
 
 
 def test_a_small_app_prunes_nothing_of_the_installation(work: Work) -> None:
@@ -249,7 +249,7 @@ def test_workers_that_are_long_gone_are_pruned(work: Work) -> None:
             row = {"name": name, "queues": "quick", "pid": 1, "started_at": at, "seen_at": at}
             connection.execute(sa.insert(workers).values(**row))
 
-    assert ran(work).message == "pruned 1 workers"
+    assert ran(work).message == "pruned 1 worker"
     assert ids(work, workers.c.name) == {"young"}
 
 
@@ -313,7 +313,7 @@ def test_old_backfills_and_notices_go_once_they_have_ended(work: Work) -> None:
 
     result = ran(work)
 
-    assert result.message == "pruned 1 backfills, 2 notices"
+    assert result.message == "pruned 1 backfill, 2 notices"
     assert ids(work, backfills.c.id) == kept
     assert len(ids(work, notices.c.id)) == 2
 
