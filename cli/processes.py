@@ -85,7 +85,7 @@ def web(
         typer.Option(help="Path below which a proxy serves it (default: web.root_path)."),
     ] = None,
 ) -> None:
-    """Serve the HTTP API and the dashboard."""
+    """Serve the HTTP API, and the pages of plug-ins."""
     from processes.web import serve
 
     serve(here(context), host, port, root_path)

@@ -15,6 +15,8 @@ from services.status import pauses
 queues = group("Queues: list what is sent to.")
 offer(queues, list=pauses.list_queues)
 
+TARGETS = "write --all, --queue NAME or --app NAME"
+
 All = Annotated[bool, typer.Option("--all", help="Everything.")]
 Queue = Annotated[
     str | None, typer.Option(help="A queue, as `minutebook queue list` shows it.", metavar="NAME")
@@ -59,14 +61,16 @@ def pause(
     goes on. Without a target, show what is paused.
     """
     asked = existing(context)
-    if not (all_ or queue or of(context).is_bound):
+    if all_ or queue or of(context).is_bound:
+        show(context, asked.ask(pauses.pause, queue, all_, until, reason))
+    elif until or reason:
+        raise Refused(f"nothing says what to pause; {TARGETS}")
+    else:
         show(context, asked.ask(pauses.list_pauses))
-        return
-    show(context, asked.ask(pauses.pause, queue, all_, until, reason))
 
 
 def resume(context: typer.Context, all_: All = False, queue: Queue = None) -> None:
     """End the pause of everything, of a queue, or of a small app (--app)."""
     if not (all_ or queue or of(context).is_bound):
-        raise Refused("write --all, --queue NAME or --app NAME; `minutebook pause` lists them")
+        raise Refused(f"nothing says what to resume; {TARGETS}; `minutebook pause` lists pauses")
     show(context, existing(context).ask(pauses.resume, queue, all_))

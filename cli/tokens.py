@@ -12,7 +12,7 @@ from models.roles import Role
 from services import tokens
 from services.tokens import sessions
 
-commands = group("Tokens of the HTTP API, and links to the dashboard.")
+commands = group("Tokens of the HTTP API, and links that sign in.")
 
 
 offer(commands, create=tokens.create, list=tokens.list_tokens, revoke=tokens.revoke)
@@ -23,5 +23,5 @@ def link(
     context: typer.Context,
     role: Annotated[Role, typer.Option(help="What the visitor may do.")] = Role.VIEWER,
 ) -> None:
-    """Print a link that signs in to the dashboard once, within an hour."""
+    """Print a link that signs a browser in once, within an hour."""
     show(context, sessions.make_link(here(context), role))

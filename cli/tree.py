@@ -30,7 +30,7 @@ OWN_COMMANDS: Places = {
     "event": ("cli.users:events", "Events: what happened to users."),
     "step": ("cli.steps:commands", "Steps: what actions can do."),
     "job": ("cli.jobs:commands", "Jobs for workers in any language."),
-    "token": ("cli.tokens:commands", "Tokens of the HTTP API, and links to the dashboard."),
+    "token": ("cli.tokens:commands", "Tokens of the HTTP API, and links that sign in."),
     "notify": ("cli.channels:commands", "Channels: chats and pagers that hooks may notify."),
     "backfill": ("cli.backfills:backfill", "Run a range of an action's past."),
     "init": ("cli.processes:init", "Write a commented action and settings to begin with."),
@@ -38,7 +38,7 @@ OWN_COMMANDS: Places = {
     "down": ("cli.processes:down", "Stop what `up` started, from another terminal."),
     "daemon": ("cli.processes:daemon", "Run the daemon, which sends what is due."),
     "worker": ("cli.processes:worker", "Run a Celery worker that runs what is sent."),
-    "web": ("cli.processes:web", "Serve the HTTP API and the dashboard."),
+    "web": ("cli.processes:web", "Serve the HTTP API, and the pages of plug-ins."),
     "migrate": ("cli.processes:migrate", "Upgrade the database to this release."),
     "status": ("cli.status:status", "Show the daemon, workers, and runs of the last day."),
     "pause": (
