@@ -7,12 +7,12 @@ is plain, aligned and complete. Control characters in data are escaped: `\\x1b`.
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from importlib import import_module
-from types import MappingProxyType
+from string import Formatter
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from cli.arguments import Invocation
     from services.view import Shown
 
-NONE: Mapping[str, str] = MappingProxyType({})
 STYLES = {
     "failed": "red",
     "fault": "red",
@@ -148,31 +147,46 @@ def print_warning(text: str) -> None:
     _print_marked("warning: ", text)
 
 
-def rows_of(
-    rows: Sequence[Any], columns: Mapping[str, str], rare: Mapping[str, str] = NONE
-) -> Table:
-    """Return rows as a table; `columns` maps attributes to headings.
+def rows_of(rows: Sequence[Any], columns: str, rare: str = "") -> Table:
+    """Return rows as a table; `columns` are attributes, such as `name last_state=LAST`.
 
-    Those in `rare` are shown if a row has one that is not zero, empty or None.
+    Without a heading, the attribute is one: `created_at` is CREATED. Those in `rare` are shown if a
+    row has one that is not zero, empty or None.
     """
-    shown = {name: text for name, text in rare.items() if any(getattr(row, name) for row in rows)}
-    columns = {**columns, **shown}
-    cells = [[cell(getattr(row, name)) for name in columns] for row in rows]
-    return Table(list(columns.values()), cells)
+    shown = [one for one in rare.split() if any(getattr(row, one) for row in rows)]
+    pairs = [one.partition("=") for one in (*columns.split(), *shown)]
+    headings = [(heading or _heading(name)).replace("_", " ") for name, _, heading in pairs]
+    return Table(headings, [[cell(getattr(row, name)) for name, _, _ in pairs] for row in rows])
 
 
-def listing(columns: Mapping[str, str], rare: Mapping[str, str] = NONE) -> Form:
+def _heading(name: str) -> str:
+    return name.removesuffix("_at").removesuffix("_s").removeprefix("is_").upper()
+
+
+def listing(columns: str, rare: str = "") -> Form:
     """Return the form of a list: a table, as `rows_of` makes it; with `all_apps`, of their apps."""
 
     def form(listed: Any, *, all_apps: bool = False) -> Iterator[Line]:
-        yield rows_of(listed.root, {"app": "APP", **columns} if all_apps else columns, rare)
+        yield rows_of(listed.root, f"app {columns}" if all_apps else columns, rare)
 
     return form
 
 
+class _Words(Formatter):
+    """Fills the fields of a view into a sentence: `{id}`, or `{cancelled:run}` for `2 runs`."""
+
+    def get_field(self, field_name: str, args: Sequence[Any], _kwargs: Any) -> Any:
+        return getattr(args[0], field_name), field_name
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        from models.values import counted
+
+        return counted(value, format_spec) if format_spec else cell(value)
+
+
 def sentence(text: str) -> Form:
-    """Return the form of a view that one line says: `{id}` in it is the field `id`."""
-    return lambda view: [text.format_map(dict(view))]
+    """Return the form of a view that one sentence says: `deleted {id}, {cancelled:run} gone`."""
+    return lambda view: _Words().format(text, view).split("\n")
 
 
 def document_lines(document: object) -> Iterator[str]:

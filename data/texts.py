@@ -9,14 +9,7 @@ from data.services.templates import TemplatePreview, Templates, TriedMail
 from services.apps import App
 from services.words import instant
 
-COLUMNS = {"name": "NAME", "subject": "SUBJECT", "parts": "PARTS", "state": "STATE"}
-DOMAIN_COLUMNS = {
-    "name": "DOMAIN",
-    "staged_rows": "STAGED",
-    "refreshed_at": "REFRESHED",
-    "published_rows": "PUBLISHED",
-    "published_at": "AT",
-}
+DOMAINS = "name=DOMAIN staged_rows=STAGED refreshed_at published_rows=PUBLISHED published_at=AT"
 
 
 def lines_of_app(app: App) -> Iterator[Line]:
@@ -24,7 +17,7 @@ def lines_of_app(app: App) -> Iterator[Line]:
     found = DataOfApp.of(app)
     if found.domains:
         yield f"data        {_data(found.data)}"
-        yield rows_of(found.domains, DOMAIN_COLUMNS)
+        yield rows_of(found.domains, DOMAINS)
 
 
 def _data(data: DataStatus) -> str:
@@ -64,7 +57,7 @@ def _summary(made: SummaryPreview, *, text_alone: bool = False) -> Iterator[str]
 
 
 FORMS = {
-    Templates: listing(COLUMNS),
+    Templates: listing("name subject parts state"),
     TemplatePreview: _preview,
     TriedMail: sentence("{message}"),
     SummaryPreview: _summary,

@@ -10,8 +10,6 @@ from services.apps.changes import AppliedApp, AppliedApps, DeletedApp
 from services.apps.trust import HookSecret, TrustInApp
 from services.words import both_clocks, instant
 
-COLUMNS = {"name": "NAME", "zone": "ZONE", "owner": "OWNER"}
-
 
 def _app(app: App) -> Iterator[Line]:
     yield f"{app.name}, zone {app.zone}"
@@ -54,17 +52,14 @@ def _applied_all(made: AppliedApps, *, dry_run: bool = False) -> Iterator[str]:
         yield "nothing was stored"
 
 
-def _deleted(one: DeletedApp) -> Iterator[str]:
-    counts = f"{counted(one.actions, 'action')} deleted, {counted(one.cancelled, 'run')} cancelled"
-    yield f"deleted small app {one.name}: {counts}"
-
-
 FORMS = {
-    Apps: listing(COLUMNS),
+    Apps: listing("name zone owner"),
     App: _app,
     AppliedApp: _applied,
     AppliedApps: _applied_all,
-    DeletedApp: _deleted,
+    DeletedApp: sentence(
+        "deleted small app {name}: {actions:action} deleted, {cancelled:run} cancelled"
+    ),
     TrustInApp: _trust,
     HookSecret: sentence("{secret}"),
 }

@@ -8,14 +8,6 @@ from cli.render import listing
 from services.operations import Attempt, Log, Operation, Operations
 from services.words import both_clocks, brief, instant
 
-COLUMNS = {
-    "id": "ID",
-    "action_name": "ACTION",
-    "occurrence_at": "OCCURRENCE",
-    "state": "STATE",
-    "why": "REASON",
-    "attempt": "ATTEMPT",
-}
 SHOWN = (
     "state", "reason", "waits", "error", "triggerer", "action_name", "action_uid", "revision",
     "occurrence_at", "queue", "attempt", "recorded_at", "sent_at", "started_at",
@@ -92,7 +84,7 @@ def _log(log: Log) -> Iterator[str]:
 
 
 FORMS = {
-    Operations: listing(COLUMNS),
+    Operations: listing("id action_name=ACTION occurrence_at state why=REASON attempt"),
     Operation: _operation,
     Log: _log,
 }

@@ -78,16 +78,6 @@ def _worker(one: Worker) -> Iterator[str]:
         yield f"            module {module} failed to import: {error}"
 
 
-QUEUES = {
-    "name": "QUEUE",
-    "waiting": "WAITING",
-    "is_read": "READ",
-    "is_paused": "PAUSED",
-    "until": "UNTIL",
-}
-PAUSES = {"words": "PAUSED", "since": "SINCE", "until": "UNTIL", "by": "BY", "reason": "REASON"}
-
-
 def _change(one: PauseChange) -> Iterator[str]:
     waiting = counted(one.waiting, "run")
     if one.is_paused:
@@ -102,7 +92,7 @@ def _change(one: PauseChange) -> Iterator[str]:
 
 FORMS = {
     Status: _status,
-    Pauses: listing(PAUSES),
+    Pauses: listing("words=PAUSED since until by reason"),
     PauseChange: _change,
-    Queues: listing(QUEUES),
+    Queues: listing("name=QUEUE waiting is_read is_paused until"),
 }

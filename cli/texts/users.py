@@ -8,14 +8,7 @@ from services.users import AddedUser, DeletedUser, ImportedUsers, User, Users
 from services.users.events import SentEvent
 from services.words import instant
 
-COLUMNS = {
-    "id": "ID",
-    "email": "EMAIL",
-    "status": "STATUS",
-    "groups": "GROUPS",
-    "created_at": "CREATED",
-    "last_seen_at": "LAST SEEN",
-}
+COLUMNS = "id email status groups created_at last_seen_at"
 
 
 def _added(one: AddedUser) -> Iterator[str]:

@@ -115,7 +115,7 @@ def test_operations_are_listed_since_an_instant_or_a_duration(call: Call, write:
 
     assert len(since("PT1H").json) == len(since("2026-01-01T00:00:00Z").json) == 1
     assert since("2099-01-01T00:00").json == []
-    assert since("now").json == []
+    assert since("now").code == 0
     assert since("soon").code == since("PT").code == 2
     assert "since 'soon': " in since("soon").err
 

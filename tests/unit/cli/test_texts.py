@@ -47,7 +47,7 @@ def test_a_sentence_says_the_fields_of_a_view() -> None:
 
 
 def test_a_listing_has_the_column_of_apps_for_all_and_a_rare_one_if_it_says_something() -> None:
-    form = listing({"name": "NAME"}, {"priority": "PRIORITY"})
+    form = listing("name", rare="priority")
     rows = [SimpleNamespace(app="shop", name="nightly", priority=0)]
     urgent = [*rows, SimpleNamespace(app="shop", name="hourly", priority=5)]
 
