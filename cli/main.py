@@ -196,7 +196,7 @@ def _wrong_usage(error: Any) -> str:
     text = getattr(error, "format_message", lambda: str(error))()
     if text.endswith("requires an argument."):
         return text.replace("an argument.", "a value; --help says which")
-    return text.replace("Value error, ", "", 1)
+    return " ".join(text.replace("Value error, ", "", 1).split())
 
 
 def _unavailable(error: Exception) -> tuple[str, int]:

@@ -93,7 +93,7 @@ def listed(names: Iterable[str]) -> str:
 def unknown_name(what: str, name: object, known: Iterable[str], hint: str = "") -> str:
     """Return the remedy for an unknown name: the nearest known one, else all of them and `hint`."""
     names = list(known)
-    far = f"; known here: {listed(names)}{hint}" if names else "; remove it"
+    far = f"; known here: {listed(names)}{hint}" if names else hint or "; remove it"
     return f"is not a known {what}{meant(name, names, far)}"
 
 

@@ -38,6 +38,7 @@ from tasks.outgoing.mail.message import (
 from tasks.outgoing.mail.transport import open_transport
 
 SAMPLE_RECIPIENT = Recipient("ann@example.com", "ann@example.com", "Ann Example")
+SEE = "; see `minutebook template list`"
 
 
 class TemplateRow(View):
@@ -132,7 +133,7 @@ def _rendered(
         found = templates_of(connection, app.id)
         document, now = tenants.document_of(connection, app.id), read_clock(connection)
     if name not in found:
-        raise NotFound(f'template "{name}" {unknown_name("template", name, found)}')
+        raise NotFound(f'template "{name}" {unknown_name("template", name, found, SEE)}')
     template, settings = MailTemplate(name, **found[name]), document.get("settings", {})
     problems = problems_of_template(template, settings)
     if problems:

@@ -189,7 +189,7 @@ def _with_states(verb: ManyVerb, selection: Selection) -> Selection:
     wrong = [state for state in selection.state if state not in TAKES[verb]]
     if wrong:
         names = [str(state) for state in OperationState if state in TAKES[verb]]
-        raise Refused(f"state {wrong[0]!r}: {verb} takes {listed(names)}; choose one of these")
+        raise Refused(f"state {str(wrong[0])!r}: {verb} takes {listed(names)}; choose one of these")
     return selection.model_copy(update={"state": selection.state or tuple(USUALLY[verb])})
 
 
