@@ -4,17 +4,20 @@ What must be given is an argument; the rest are options.
 """
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import Parameter
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 import typer
+from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from cli.arguments import door, existing
 from cli.render import show
+from models.errors import InvalidDocument, Refused
+from models.problems import problems_of
 from services.door import every
 from services.verbs import UNSENT, VERBS, is_filter, is_model
 
@@ -22,7 +25,7 @@ CREATED = 201
 Function = Callable[..., Any]
 Command = Callable[..., None]
 # What must be given and stands in no path is an option if people would not know it by its place.
-NAMED = {"role", "to", "user"}
+NAMED = {"role", "to", "url", "user"}
 # What only requests and pages have.
 UNASKED = UNSENT | {"limit", "cursor", "expects", "key"}
 # What is given one by one.
@@ -52,16 +55,39 @@ def with_fields(command: Command) -> Command:
     @wraps(command)
     def filled(**values: Any) -> None:
         for name, model in models.items():
-            fields = {field: _read(values.pop(field)) for field in model.model_fields}
-            values[name] = model(**{field: one for field, one in fields.items() if one is not None})
+            values[name] = _filled(model, values)
         command(**values)
 
     taken = [new for one in given for new in _parameters(one)]
     return _signed(filled, taken)
 
 
-def _read(value: Any) -> Any:
-    """Return a field's value: for a list what is not empty, so that '' empties one."""
+def _filled(model: type[BaseModel], values: dict[str, Any]) -> BaseModel:
+    """Take the fields of a model out of values; raises InvalidDocument and Refused."""
+    taken = {name: (field, values.pop(name)) for name, field in _fields(model).items()}
+    given = {name: _read(*one) for name, one in taken.items() if one[1] is not None}
+    try:
+        return model(**given)
+    except ValidationError as error:
+        raise InvalidDocument(problems_of(error)) from None
+
+
+def _fields(model: type[BaseModel]) -> Mapping[str, FieldInfo]:
+    return {
+        name: field
+        for name, field in model.model_fields.items()
+        if not str(field.description).startswith("Ignored")
+    }
+
+
+def _read(field: FieldInfo, value: Any) -> Any:
+    """Return a field's value: an object of pairs; of a list what is not empty, as '' empties it."""
+    if get_origin(field.annotation) is dict:
+        pairs = [text.partition("=") for text in value]
+        wrong = [text for text, equals, _ in pairs if not (text and equals)]
+        if wrong:
+            raise Refused(f"{wrong[0]!r} has no value; write NAME=VALUE")
+        return {name: text for name, _, text in pairs}
     return tuple(filter(None, value)) if isinstance(value, list) else value
 
 
@@ -108,10 +134,9 @@ def _has_fields(kind: Any) -> bool:
 def _parameters(one: Parameter) -> Sequence[Parameter]:
     """Return what Typer takes for a parameter: itself if it has words, or the fields of a model."""
     if _has_fields(one.annotation):
-        fields = one.annotation.model_fields.items()
         return [
             _worded(name, field.annotation, field.is_required(), field.default, field.description)
-            for name, field in fields
+            for name, field in _fields(one.annotation).items()
         ]
     kind, *notes = get_args(one.annotation) if _is_annotated(one) else (one.annotation,)
     if kind is typer.Context or any(not isinstance(note, FieldInfo) for note in notes):
@@ -129,7 +154,7 @@ def _worded(name: str, kind: Any, is_needed: bool, default: Any, text: str | Non
     kind = _of_typer(kind)
     if is_needed and name not in NAMED:
         return _keyword(name, Annotated[kind, typer.Argument(help=text, metavar=name.upper())])
-    flag = f"--{name.replace('_', '-')}"
+    flag = f"--{name.removesuffix('_s').replace('_', '-')}"
     names = [ONE_OF.get(name, flag)]
     if kind is bool:
         names = [flag] if default is False else [f"{flag}/--no-{flag[2:]}"]

@@ -23,8 +23,10 @@ SECOND = timedelta(seconds=1)
 class NewJob(RequestBody):
     """A job as a request describes it."""
 
-    url: Url = Field(description="Of its work.")
-    interval_s: int = Field(EVERY_S, ge=1, le=MOST_S, strict=True, description="Seconds.")
+    url: Url = Field(description="URL of its work.")
+    interval_s: int = Field(
+        EVERY_S, ge=1, le=MOST_S, strict=True, description="Seconds between its runs."
+    )
     meta: dict[str, JsonValue] = Field(default_factory=dict, description="What its worker gets.")
     from_end: bool | None = Field(
         None, strict=True, description="Count from the end of its last run; else it has a grid."

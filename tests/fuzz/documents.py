@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from time import process_time
 
-from cli.users import csv_rows
 from models.action.document import (
     ParseContext,
     document_hash,
@@ -46,8 +45,6 @@ def check(given: bytes) -> None:
             _small_app(one)
         with _refused():
             parse_users(document if isinstance(document, list) else [document], zone="Asia/Tokyo")
-    with _refused():
-        parse_users(csv_rows(given.decode("utf-8", "replace")), zone="Asia/Tokyo")
     took = process_time() - began
     assert took < MOST_CPU_S, f"{took:.1f} s of CPU"
 

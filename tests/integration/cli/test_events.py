@@ -1,5 +1,6 @@
 """Users and events as they are told on the command line."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -207,8 +208,8 @@ def test_the_instant_that_an_import_wrote_in_silence_still_raises_its_event(
     call: Call, ann: str, tmp_path: Path
 ) -> None:
     at = "2026-01-05T09:00:00Z"
-    users = tmp_path / "users.csv"
-    users.write_text(f"id,last_seen_at\n{ann},{at}\n")
+    users = tmp_path / "users.json"
+    users.write_text(json.dumps({"id": ann, "email": ann, "last_seen_at": at}))
     assert call("user", "import", str(users)).code == 0
     send = ("event", "send", "instance.user.last_seen", "--user", ann, "--at", at)
 

@@ -201,7 +201,7 @@ def test_the_commands_print_what_was_done(
     codes = [
         run([*home, "job", "add", "--url", URL, "--interval", "60", "--meta", "depth=2"]),
         run([*home, "job", "import", "--file", str(file)]),
-        run([*home, "job", "list", "--limit", "2"]),
+        run([*home, "job", "list"]),
         run([*home, "job", "delete", id_of(URL)]),
         run([*home, "job", "add", "--url", URL, "--meta", "depth"]),
     ]
@@ -211,8 +211,8 @@ def test_the_commands_print_what_was_done(
     assert lines[0] == f"created job {id_of(URL)} of {URL}, every 60 s"
     assert lines[1] == "2 jobs created, 0 changed, 0 unchanged"
     assert lines[2].split() == ["ID", "URL", "INTERVAL", "NEXT", "RUN", "LAST", "STATE"]
-    assert len(lines) == 6
-    assert lines[5] == f"deleted job {id_of(URL)} of {URL}; 0 runs cancelled"
+    assert len(lines) == 7
+    assert lines[6] == f"deleted job {id_of(URL)} of {URL}; 0 runs cancelled"
 
 
 def test_an_editor_manages_jobs_over_http(desk: Web) -> None:
