@@ -98,5 +98,5 @@ def _note(installation: Installation, shown: str) -> None:
     """Write a test to the audit trail; raises Refused beyond the small app's ceiling of mails."""
     app, limits = installation.small_app, installation.settings.limits
     with installation.engine.begin() as connection:
-        ceilings.left(connection, app.id, Ceiling.MAILS, limits)
+        ceilings.check(connection, app.id, Ceiling.MAILS, limits, 1)
         installation.audit(connection, app.id, "hook.test", {shown: None})

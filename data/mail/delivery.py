@@ -208,7 +208,7 @@ class _MailCeiling:
         app, limits = self.context.small_app, self.context.settings.limits
         try:
             with reading(self.context.engine) as connection:
-                some = ceilings.left(connection, app.id, Ceiling.MAILS, limits)
+                some = ceilings.check(connection, app.id, Ceiling.MAILS, limits, 1)
         except Refused as error:
             raise StepFailed(str(error), permanent=False) from None
         self._asked_after = sent + min(some, MOST_BETWEEN)

@@ -211,5 +211,5 @@ def _note_test(installation: Installation, name: str, to: str) -> None:
     """
     app, limits = installation.small_app, installation.settings.limits
     with installation.engine.begin() as connection:
-        ceilings.left(connection, app.id, Ceiling.MAILS, limits)
+        ceilings.check(connection, app.id, Ceiling.MAILS, limits, 1)
         installation.audit(connection, app.id, "template.send_test", {name: {"to": to}})

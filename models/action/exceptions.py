@@ -29,10 +29,6 @@ _DATE_EXAMPLE = (
     'or the first and the last date ("2026-12-24/2027-01-01")'
 )
 _DAYS_EXAMPLE = 'write {"days": "sat,sun"}'
-_NO_HOURS = (
-    "leaves out whole days, no hours; write the hours that remain into a cron rule, such as "
-    '"0 6-21 * * *"'
-)
 
 
 class Days(NamedTuple):
@@ -158,8 +154,6 @@ def _entry_of(reading: Reading, _number: int, value: object) -> EntryModel:
         return EntryModel(date=value)
     if not isinstance(value, Mapping):
         raise ValueError(_DATE_EXAMPLE)
-    if "from" in value or "until" in value:
-        raise ValueError(_NO_HOURS)
     return EntryModel.model_validate(value, context=reading)
 
 

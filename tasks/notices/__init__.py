@@ -66,7 +66,7 @@ def _check_ceiling(engine: sa.Engine, settings: Settings, notice: Notice) -> Non
     if notice.target.kind != "mail" or app is None or _is_own(notice, settings):
         return
     try:
-        persist(engine, lambda c: ceilings.left(c, app, Ceiling.MAILS, settings.limits))
+        persist(engine, lambda c: ceilings.check(c, app, Ceiling.MAILS, settings.limits, 1))
     except Refused as error:
         raise Undelivered(str(error)) from None
 

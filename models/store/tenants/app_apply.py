@@ -18,8 +18,6 @@ from models.tables import actions
 from models.tenant.document import SmallAppModel, stored_small_app
 from runtime.plug_ins import added
 
-LONGEST_VALUE = 60
-
 
 @dataclass(frozen=True, slots=True)
 class AppliedApp:
@@ -106,31 +104,21 @@ def changes_between(
     What is beneath the keys `named` is reported by its name.
     """
     changes = []
-    for key in sorted(key for key in {*old, *new} if old.get(key) != new.get(key)):
-        before, after = old.get(key), new.get(key)
+    for key in _differing(old, new):
         if key in named:
-            its, now = before or {}, after or {}
-            names = sorted(name for name in {*its, *now} if its.get(name) != now.get(name))
-            changes += [
-                f'{key.removesuffix("s")} "{name}" {_fate(its.get(name), now.get(name))}'
-                for name in names
-            ]
-        elif (shown := _in_short(after)) is None:
-            changes.append(f"{key} {_fate(before, after)}")
+            its, now = old.get(key) or {}, new.get(key) or {}
+            one = key.removesuffix("s")
+            changes += [f'{one} "{name}" {_fate(its, now, name)}' for name in _differing(its, now)]
         else:
-            was = _in_short(before)
-            changes.append(f"{key} {shown}" if was is None else f"{key} {shown}, was {was}")
+            changes.append(f"{key} {_fate(old, new, key)}")
     return changes
 
 
-def _fate(before: object, after: object) -> str:
-    if before is None:
+def _differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    return sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
+
+
+def _fate(old: Mapping[str, Any], new: Mapping[str, Any], key: str) -> str:
+    if old.get(key) is None:
         return "added"
-    return "removed" if after is None else "changed"
-
-
-def _in_short(value: object) -> str | None:
-    """Return a value as one short text; None for none, a long one, and one that has parts."""
-    shown = str(value).lower() if isinstance(value, bool) else str(value)
-    is_long = len(shown) > LONGEST_VALUE or "\n" in shown
-    return None if value is None or is_long or isinstance(value, dict | list) else shown
+    return "removed" if new.get(key) is None else "changed"

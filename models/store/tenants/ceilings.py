@@ -43,30 +43,24 @@ def most_of(connection: sa.Connection, small_app_id: int, what: str, limits: Lim
     return 0 if is_trusted else most
 
 
-def left(connection: sa.Connection, small_app_id: int, what: Ceiling, limits: LimitSettings) -> int:
-    """Return how many more a small app may have, and raise Refused if that is none.
-
-    What has no ceiling counts as a million.
-    """
-    most = most_of(connection, small_app_id, what, limits)
-    used = _USED[what](connection, small_app_id) if most else 0
-    if most and used >= most:
-        raise Refused(_refusal(connection, small_app_id, what, used + 1, most))
-    return most - used or 1_000_000
-
-
 def check(
     connection: sa.Connection,
     small_app_id: int,
     what: Ceiling,
     limits: LimitSettings,
     more: int = 0,
-) -> None:
-    """Raise Refused if a small app would exceed a ceiling with `more` than are stored."""
+) -> int:
+    """Raise Refused if a small app would exceed a ceiling with `more` than are stored.
+
+    Returns how many it may have beyond what is stored: a million of what has no ceiling.
+    """
     most = most_of(connection, small_app_id, what, limits)
-    total = _USED[what](connection, small_app_id) + more if most else 0
-    if total > most:
-        raise Refused(_refusal(connection, small_app_id, what, total, most))
+    if not most:
+        return 1_000_000
+    used = _USED[what](connection, small_app_id)
+    if used + more > most:
+        raise Refused(_refusal(connection, small_app_id, what, used + more, most))
+    return most - used
 
 
 def _refusal(

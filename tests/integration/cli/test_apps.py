@@ -59,7 +59,7 @@ def test_apply_says_of_each_what_became_of_it(call: Call, write: Write, shop: Re
 
     assert rehearsed.out == (
         'changed small app shop, zone Europe/Paris\n  setting "currency" changed\n'
-        "  title Shop, was The Shop\ncreated small app other, zone UTC\nnothing was stored\n"
+        "  title changed\ncreated small app other, zone UTC\nnothing was stored\n"
     )
     assert [one["change"] for one in done.json] == ["changed", "created"]
     assert again.out == (

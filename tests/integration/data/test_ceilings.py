@@ -161,6 +161,6 @@ def test_mails_of_hooks_and_tests_count_and_other_notices_do_not(work: Work) -> 
         )
 
     with reading(work.engine) as connection:
-        left = ceilings.left(connection, work.app.id, Ceiling.MAILS, LimitSettings(mails=5))
+        left = ceilings.check(connection, work.app.id, Ceiling.MAILS, LimitSettings(mails=5), 1)
 
     assert left == 3

@@ -21,8 +21,8 @@ OLD: dict[str, Any] = {
     ("changes", "expected"),
     [
         ({}, []),
-        ({"zone": "Europe/Paris"}, ["zone Europe/Paris, was UTC"]),
-        ({"notify": False}, ["notify false"]),
+        ({"zone": "Europe/Paris"}, ["zone changed"]),
+        ({"notify": False}, ["notify added"]),
         ({"title": None}, ["title removed"]),
         ({"title": "x" * 100}, ["title changed"]),
         ({"domains": {"b": OLD["domains"]["b"]}}, ['domain "a" removed']),
