@@ -108,7 +108,7 @@ def _pages(database: Database, server: Server, uid: UUID, loads: int) -> list[Fi
     pages = {
         "overview": "/",
         "actions": "/actions",
-        "actions, a search": "/actions?words=action+77",
+        "actions, a search": "/actions?q=action+77",
         "an action without history": f"/apps/default/actions/{uid}",
         "an action with history": f"/apps/default/actions/{busy}",
         "runs": "/operations",

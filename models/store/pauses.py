@@ -73,7 +73,7 @@ IS_OPEN = pauses.c.ended_at.is_(None)
 IN_FORCE = IS_OPEN & (pauses.c.until.is_(None) | (pauses.c.until > database_now()))
 
 
-def _listed(row: Columns) -> sa.ColumnElement[str]:
+def listed_queue(row: Columns) -> sa.ColumnElement[str]:
     """Return the name of an operation's queue where those of all worker kinds are listed."""
     prefixes = [
         (in_literals(row["task"], worker_kind.tasks), sa.literal(worker_kind.prefix) + row["queue"])
@@ -86,7 +86,7 @@ def _covers(row: Columns) -> sa.ColumnElement[bool]:
     return sa.or_(
         pauses.c.kind == PauseKind.ALL,
         sa.and_(pauses.c.kind == PauseKind.APP, pauses.c.small_app_id == row["small_app_id"]),
-        sa.and_(pauses.c.kind == PauseKind.QUEUE, pauses.c.name == _listed(row)),
+        sa.and_(pauses.c.kind == PauseKind.QUEUE, pauses.c.name == listed_queue(row)),
     )
 
 
@@ -182,7 +182,7 @@ def waiting(connection: sa.Connection, target: Target) -> int:
     its = {
         PauseKind.ALL: sa.true(),
         PauseKind.APP: row.small_app_id == target.small_app_id,
-        PauseKind.QUEUE: _listed(row) == target.name,
+        PauseKind.QUEUE: listed_queue(row) == target.name,
     }[target.kind]
     counted = sa.select(sa.func.count()).select_from(operations).where(IS_UNSTARTED, its)
     return int(connection.execute(counted).scalar_one())

@@ -14,13 +14,14 @@ from models.store.operations.pages import Wanted
 from models.store.scope import Scope
 from services.installation import Installation
 from services.lookup import find, instant_of, scope_of, wrong_cursor
+from services.status.pauses import OURS_BY_NAME
 
 
 class OperationFilter(Filter):
     """Which operations; without a value, all."""
 
     action: str | None = Field(None, description="Of this action: its name or uid.")
-    words: str = Field("", description="Each is in the name of the action.")
+    q: str = Field("", description="Words: each is in the name of the action.")
     state: tuple[OperationState, ...] = Field((), description="In one of these states.")
     cause: tuple[Cause, ...] = Field((), description="Of one of these causes.")
     since: str | None = Field(
@@ -31,6 +32,7 @@ class OperationFilter(Filter):
         None, description="With this text in why it is in its state, or in its error."
     )
     task: str | None = Field(None, description="Of this Celery task.")
+    queue: str | None = Field(None, description="Of this queue, as `queue list` names it.")
 
 
 def wanted_by(
@@ -51,7 +53,7 @@ def wanted_by(
     return Wanted(
         Scope(action["small_app_id"]) if action else scope,
         action["uid"] if action else None,
-        asked.words.split()[:MOST_WORDS],
+        asked.q.split()[:MOST_WORDS],
         asked.state,
         asked.cause,
         instant("since", asked.since),
@@ -59,6 +61,7 @@ def wanted_by(
         _place(cursor),
         asked.reason,
         asked.task,
+        asked.queue and OURS_BY_NAME.get(asked.queue, asked.queue),
     )
 
 

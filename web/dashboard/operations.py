@@ -57,7 +57,7 @@ def list_operations(request: Request, visitor: Viewer, asked: Asked) -> Response
     """
     found, fault, status = None, "", 200
     opened, wanted = visitor.opened, asked.within(Page(request).zone)
-    id = operations.with_id(opened, asked.words.strip())
+    id = operations.with_id(opened, asked.q.strip())
     if id is not None:
         return RedirectResponse(Page(request).url(f"/operations/{id}"), 303)
     all_apps = not opened.is_bound

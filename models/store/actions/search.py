@@ -33,7 +33,7 @@ class Standing(StrEnum):
 class ActionFilter(Filter):
     """Which actions; without a value, all."""
 
-    words: str = Field("", description="Each is in the name or the owner, or begins the uid.")
+    q: str = Field("", description="Words: each is in the name or the owner, or begins the uid.")
     owner: str | None = Field(None, description="Of this owner.")
     task: str | None = Field(None, description="That send this Celery task.")
     standing: Standing | None = Field(None, description="Of this status; `troubled` is unhealthy.")
@@ -79,7 +79,7 @@ def _chosen(asked: Asked) -> sa.Select[Any]:
         sa.select(actions.c.uid)
         .outerjoin(action_state, state_of(actions.c.uid))
         .where(NOT_DELETED, asked.scope.has(actions.c.small_app_id))
-        .where(*map(_matches, wanted.words.split()[:MOST_WORDS]))
+        .where(*map(_matches, wanted.q.split()[:MOST_WORDS]))
     )
     if wanted.owner is not None:
         query = query.where(actions.c.owner == wanted.owner)

@@ -9,6 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.store.operations import by_ids, in_states
+from models.store.pauses import listed_queue
 from models.store.scope import Scope
 from models.tables import actions, operations, small_apps
 
@@ -35,6 +36,7 @@ class Wanted:
     after: UUID | None = None
     reason: str | None = None
     task: str | None = None
+    queue: str | None = None
 
 
 def page(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str, Any]]:
@@ -68,14 +70,18 @@ def _of_apps(scope: Scope) -> sa.ColumnElement[bool]:
 
 
 def _matching(query: sa.Select[Any], wanted: Wanted) -> sa.Select[Any]:
-    if wanted.uid is not None:
-        query = query.where(operations.c.action_uid == wanted.uid)
+    same = (
+        (operations.c.action_uid, wanted.uid),
+        (operations.c.task, wanted.task),
+        (listed_queue(operations.c), wanted.queue),
+    )
+    for column, value in same:
+        if value is not None:
+            query = query.where(column == value)
     if wanted.state:
         query = query.where(in_states(wanted.state))
     if wanted.cause:
         query = query.where(operations.c.cause.in_(wanted.cause))
-    if wanted.task is not None:
-        query = query.where(operations.c.task == wanted.task)
     if wanted.reason:
         why = (operations.c.reason, operations.c.error)
         query = query.where(sa.or_(*(one.icontains(wanted.reason, autoescape=True) for one in why)))

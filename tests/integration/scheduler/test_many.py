@@ -119,13 +119,15 @@ def test_what_was_planned_is_done(engine: sa.Engine, opened: Installation, broke
     ("wanted", "chosen"),
     [
         pytest.param({"action": "first"}, "first", id="action"),
-        pytest.param({"words": "seco"}, "second", id="words"),
+        pytest.param({"q": "seco"}, "second", id="words"),
         pytest.param({"reason": "Disk"}, "second", id="error"),
         pytest.param({"since": "PT1H"}, "all", id="recorded_since"),
         pytest.param({"until": "PT1H"}, "none", id="recorded_until"),
         pytest.param({"state": ("partial",)}, "none", id="state"),
         pytest.param({"cause": ("manual",)}, "all", id="cause"),
         pytest.param({"task": "tasks.unknown"}, "none", id="task"),
+        pytest.param({"queue": "quick"}, "all", id="queue"),
+        pytest.param({"queue": "minutebook.heavy"}, "none", id="another_queue"),
     ],
 )
 def test_a_filter_chooses_for_a_change_what_it_lists(

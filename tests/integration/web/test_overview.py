@@ -171,13 +171,13 @@ def test_a_search_finds_words_in_any_order_and_standing(web: Web, client: httpx.
 
     uid = celery_action(web.engine, name="close").uid
 
-    assert names(client, words="REPORT sales") == ["weekly report"]
-    assert names(client, words=str(uid), app="default") == ["close"]
-    assert names(client, words=f"clo {uid.hex[:8].upper()}", app="default") == ["close"]
+    assert names(client, q="REPORT sales") == ["weekly report"]
+    assert names(client, q=str(uid), app="default") == ["close"]
+    assert names(client, q=f"clo {uid.hex[:8].upper()}", app="default") == ["close"]
     assert names(client, task=TASK, app="default") == ["close"]
     assert names(client, task=TASK) == names(client, task=TASK[1:], app="default") == []
-    assert names(client, words="100%") == ["100% sure"]
-    assert names(client, words="%") == ["100% sure"]
+    assert names(client, q="100%") == ["100% sure"]
+    assert names(client, q="%") == ["100% sure"]
     assert names(client, standing="paused") == ["100% sure"]
     assert "100% sure" not in names(client, standing="active")
     assert names(client, owner="Sales") == ["weekly report"]

@@ -356,7 +356,7 @@ def test_the_way_back_from_a_search_is_the_page_before(
         page.goto("/actions")
         for words in ("night", "nightly"):
             page.fill("input[type=search]", words)
-            expect(page).to_have_url(re.compile(f"words={words}&"))
+            expect(page).to_have_url(re.compile(f"q={words}&"))
         page.go_back()
         expect(page.locator("h1")).to_have_text("Apps")
         page.go_forward()
@@ -402,7 +402,7 @@ def test_the_keyboard_is_enough(chromium: Chromium, web_on_sqlite: Web) -> None:
         tab.page.wait_for_load_state()
         tab.page.locator("input[type=search]").focus()
         keyboard.type("nightly")
-        expect(tab.page).to_have_url(re.compile("words=nightly"))
+        expect(tab.page).to_have_url(re.compile("q=nightly"))
         expect(tab.page.locator("[data-row]")).to_have_count(1)
         keyboard.press("ArrowDown")
         keyboard.press("Enter")
@@ -427,7 +427,7 @@ def test_without_a_script_every_page_is_read_and_changed(
 ) -> None:
     with chromium.tab(web_on_sqlite.url, web_on_sqlite.token(), java_script_enabled=False) as tab:
         page = tab.page
-        page.goto("/actions?words=nightly")
+        page.goto("/actions?q=nightly")
         page.click("[data-row] a.name")
         page.click("main >> text=Pause")
         expect(page.locator(".notice span")).to_have_text("Paused, until you resume it.")
@@ -435,7 +435,7 @@ def test_without_a_script_every_page_is_read_and_changed(
         expect(page.locator(".notice span")).to_have_text("Resumed.")
 
 
-@pytest.mark.parametrize("where", ["/actions?words=nightly", "/apps/shop/actions/nightly"])
+@pytest.mark.parametrize("where", ["/actions?q=nightly", "/apps/shop/actions/nightly"])
 def test_without_a_script_a_deletion_asks_first(
     chromium: Chromium, web_on_sqlite: Web, where: str
 ) -> None:

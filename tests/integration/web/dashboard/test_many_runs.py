@@ -104,7 +104,7 @@ def test_an_id_in_the_search_opens_its_run(web_on_sqlite: Web, browse: Browse, d
     (id,) = make_failed(web_on_sqlite, 1)
     whole, own = browse(web_on_sqlite), browse(web_on_sqlite, app=APP)
 
-    found, theirs = (one.get("/operations", params={"words": id[:digits]}) for one in (whole, own))
+    found, theirs = (one.get("/operations", params={"q": id[:digits]}) for one in (whole, own))
 
     assert (found.status_code, found.headers["location"]) == (303, f"/operations/{id}")
     assert theirs.status_code == 200
@@ -131,7 +131,7 @@ def test_all_actions_that_match_are_changed_after_a_plan(
     assert client.post("/api/actions:apply", json=documents).status_code == 200
     with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
         page = tab.page
-        page.goto("/actions?words=report")
+        page.goto("/actions?q=report")
         expect(page.locator(".chosen")).to_be_in_viewport()
         page.click(".chosen >> text=Pause")
         expect(page.locator("main p").first).to_have_text("Pause 60 actions?")

@@ -36,7 +36,7 @@ WAYS = [
     pytest.param({"Origin": "{own}.evil.example"}, 403, id="old_longer_name"),
     pytest.param({"Origin": "null"}, 403, id="old_sandbox"),
     pytest.param({"Origin": "null", "Referer": "{own}/"}, 403, id="old_sandbox_with_referer"),
-    pytest.param({"Referer": "{own}/actions?words=a"}, 303, id="only_own_referer"),
+    pytest.param({"Referer": "{own}/actions?q=a"}, 303, id="only_own_referer"),
     pytest.param({"Referer": "https://evil.example/?{own}/"}, 403, id="only_another_referer"),
     pytest.param({"Referer": ""}, 403, id="empty_referer"),
     pytest.param({"Origin": "", "Referer": ""}, 403, id="empty_origin"),
