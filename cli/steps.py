@@ -5,4 +5,4 @@ from cli.verbs import offer
 from services import steps
 
 commands = group("Steps: what actions can do.")
-offer(commands, list=steps.list_steps)
+offer(commands, is_anywhere=True, list=steps.list_steps)

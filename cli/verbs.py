@@ -40,11 +40,14 @@ PARTS = {
 }
 
 
-def offer(group: typer.Typer, **functions: Function) -> None:
-    """Add commands to a group: their names, and the verbs' functions."""
+def offer(group: typer.Typer, *, is_anywhere: bool = False, **functions: Function) -> None:
+    """Add commands to a group: their names, and the verbs' functions.
+
+    `is_anywhere`: they need no installation.
+    """
     for name, function in functions.items():
         text = (inspect.getdoc(function) or "").partition("\n\n")[0]
-        group.command(name.replace("_", "-"), help=text)(_command(function))
+        group.command(name.replace("_", "-"), help=text)(_command(function, is_anywhere))
 
 
 def with_fields(command: Command) -> Command:
@@ -91,10 +94,10 @@ def _read(field: FieldInfo, value: Any) -> Any:
     return tuple(filter(None, value)) if isinstance(value, list) else value
 
 
-def _command(function: Function) -> Command:
+def _command(function: Function, is_anywhere: bool) -> Command:
     verb = VERBS[function]
     # What is made first makes the installation too.
-    asked = door if verb.status == CREATED else existing
+    asked = door if is_anywhere or verb.status == CREATED else existing
     arguments = {name: argument for argument, name in verb.names.items()}
 
     def command(context: typer.Context, **values: Any) -> None:
