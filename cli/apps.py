@@ -15,7 +15,7 @@ from services import apps
 from services.apps import changes, trust
 from services.apps.trust import TrustChange
 from services.door import every
-from services.files import read_all, read_documents
+from services.files import read_all
 
 commands = group("Small apps: tenants with data, users and actions.")
 offer(commands, list=apps.list_apps, show=apps.show, delete=changes.delete)
@@ -26,7 +26,7 @@ Name = Annotated[str, typer.Argument(help="Name of a small app.", metavar="APP")
 @commands.command("add")
 def add(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="A name, or a JSON or YAML file.", metavar="NAME")],
+    name: Annotated[str, typer.Argument(help="A name, such as shop.", metavar="NAME")],
     trusted: Annotated[
         bool | None,
         typer.Option(
@@ -45,29 +45,18 @@ def add(
 ) -> None:
     """Add a small app by its name, or change how far one is trusted.
 
-    A new one is restricted: it reaches its own folder, public addresses and its own people. A file
-    holds the document of a new one; - is stdin.
+    A new one is restricted: it reaches its own folder, public addresses and its own people.
     """
     change = TrustChange(trusted=trusted, queues=tuple(queues or ()), tasks=tuple(tasks or ()))
     if APP_NAME.fullmatch(name) is None:
-        _add_document(context, Path(name), change)
-        return
+        raise Refused(
+            f"{name!r} is no name of a small app; write small letters, digits, - and _ such as "
+            "shop, or give a file to `minutebook app apply`"
+        )
     opened = door(context)
     if change == TrustChange() and name in {one.name for one in every(opened, apps.list_apps)}:
         raise Refused(f'small app "{name}" already exists', Hint("add --trusted or --restricted"))
     show(context, opened.ask(trust.trust_app, name, change))
-
-
-def _add_document(context: typer.Context, file: Path, change: TrustChange) -> None:
-    """Store a new small app by its document; refuse a name that is taken."""
-    documents = read_documents(file, changes.LONGEST_APP)
-    if len(documents) != 1:
-        raise Refused(
-            f"{file} holds {len(documents)} documents; write one small app, or use `app apply`"
-        )
-    if change != TrustChange():
-        raise Refused("a file does not make a small app trusted; add it by its name first")
-    show(context, door(context).ask(changes.create, documents[0]))
 
 
 @commands.command("apply")

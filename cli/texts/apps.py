@@ -55,7 +55,6 @@ def _applied_all(made: AppliedApps, *, dry_run: bool = False) -> Iterator[str]:
 FORMS = {
     Apps: listing("name zone owner"),
     App: _app,
-    AppliedApp: _applied,
     AppliedApps: _applied_all,
     DeletedApp: sentence(
         "deleted small app {name}: {actions:action} deleted, {cancelled:run} cancelled"

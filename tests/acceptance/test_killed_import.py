@@ -22,7 +22,7 @@ def add_app(installation: Installation) -> None:
     """Store the small app with its domain."""
     file = installation.file("app.json")
     file.write_text(json.dumps(DOCUMENT))
-    installation.cli("app", "add", str(file))
+    installation.cli("app", "apply", str(file))
 
 
 def domain(installation: Installation) -> Domain:

@@ -24,7 +24,7 @@ SEVEN = datetime(2027, 1, 4, 6, 0, tzinfo=UTC)  # a Monday, 07:00 in Paris
 def add_the_demo(installation: Installation) -> UUID:
     """Add the demo's small app, users and weekly update; return the action's uid."""
     shutil.copytree(DEMO / "data", installation.home / "data" / "demo")
-    installation.cli("app", "add", str(DEMO / "app.json"))
+    installation.cli("app", "apply", str(DEMO / "app.json"))
     installation.cli("user", "import", str(DEMO / "users.json"), "--app", "demo")
     weekly = str(DEMO / "actions" / "weekly-update.json")
     [added] = installation.cli("action", "add", weekly, "--app", "demo")

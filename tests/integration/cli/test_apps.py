@@ -25,27 +25,19 @@ SHOP: dict[str, Any] = {
 
 @pytest.fixture
 def shop(call: Call, write: Write) -> Result:
-    return call("app", "add", write(SHOP, "shop.json"))
+    return call("app", "apply", write(SHOP, "shop.json"))
 
 
-def test_a_small_app_is_added_once(call: Call, write: Write, shop: Result) -> None:
-    again = call("app", "add", write(SHOP, "shop.json"))
+def test_a_file_is_applied_and_not_added(call: Call, write: Write, shop: Result) -> None:
+    added = call("app", "add", write(SHOP, "shop.json"))
 
-    assert (shop.code, shop.out) == (
-        0,
-        "created small app shop, zone Europe/Paris\n",
-    )
-    assert again.code == 2
-    assert "`minutebook app apply`" in again.err
+    assert (shop.code, shop.out) == (0, "created small app shop, zone Europe/Paris\n")
+    assert added.code == 2
+    assert "`minutebook app apply`" in added.err
 
 
-def test_the_small_app_default_is_added_once_too(call: Call, write: Write) -> None:
-    document = write({**SHOP, "name": "default"})
-
-    added = call("app", "add", document)
-    again = call("app", "add", document)
-
-    assert (added.code, again.code) == (0, 2)
+def test_the_small_app_default_takes_a_document_too(call: Call, write: Write) -> None:
+    assert call("app", "apply", write({**SHOP, "name": "default"})).code == 0
     assert call("app", "show", "default", "--json").json["zone"] == "Europe/Paris"
 
 

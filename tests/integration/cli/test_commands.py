@@ -132,7 +132,7 @@ def test_waiting_in_vain_says_how_it_stands_and_how_to_look_again(call: Call, wr
 
 
 def test_a_dry_run_says_what_and_whom_and_records_nothing(call: Call, tmp_path: Path) -> None:
-    call("app", "add", str(DEMO / "app.json"))
+    call("app", "apply", str(DEMO / "app.json"))
     call("--app", "demo", "user", "import", str(DEMO / "users.json"))
     call("action", "add", str(WEEKLY), "--app", "demo")
 
@@ -150,7 +150,7 @@ def test_a_dry_run_names_every_mail_and_webhook(
 ) -> None:
     monkeypatch.setenv("SCHED_ALERT_MAIL", "ops@example.com")
     monkeypatch.setenv("SCHED_HOOK_SECRET", "s3cret")
-    call("app", "add", str(DEMO / "app.json"))
+    call("app", "apply", str(DEMO / "app.json"))
     call("--app", "demo", "user", "import", str(DEMO / "users.json"))
     hooks = {
         "on_success": [{"webhook": "https://hooks.example.com/secret"}],
@@ -199,7 +199,7 @@ def test_a_run_records_what_the_user_says_about_the_mail(
 def test_on_a_terminal_a_run_that_would_mail_asks(
     call: Call, on_terminal: Call, tmp_path: Path, answer: str, stored: bool
 ) -> None:
-    call("app", "add", str(DEMO / "app.json"))
+    call("app", "apply", str(DEMO / "app.json"))
     call("--app", "demo", "user", "import", str(DEMO / "users.json"))
     call("action", "add", str(WEEKLY), "--app", "demo")
     asked = on_terminal(answer, "--app", "demo", "action", "run", "weekly update")
@@ -255,7 +255,7 @@ def test_looking_makes_nothing(call: Call, tmp_path: Path) -> None:
 
 
 def test_an_action_of_another_small_app_is_found_there(call: Call, write: Write) -> None:
-    call("app", "add", write({"name": "shop"}, "shop.json"))
+    call("app", "apply", write({"name": "shop"}, "shop.json"))
     call("--app", "shop", "action", "add", write(make_document(name="team update")))
 
     for command in (("run",), ("show",), ("next",), ("pause",), ("delete",)):
@@ -276,7 +276,7 @@ def test_a_misspelled_action_is_found_by_the_nearest_name(call: Call, write: Wri
 
 
 def test_an_empty_list_says_where_it_looked(call: Call, write: Write) -> None:
-    call("app", "add", write({"name": "shop"}, "shop.json"))
+    call("app", "apply", write({"name": "shop"}, "shop.json"))
 
     listed = call("run", "list")
     of_one = call("--app", "shop", "run", "list")
@@ -297,7 +297,7 @@ def test_a_document_is_shown_over_several_lines(call: Call, write: Write) -> Non
 
 
 def test_the_actions_of_all_small_apps_are_listed(call: Call, write: Write) -> None:
-    call("app", "add", write({"name": "shop"}, "shop.json"))
+    call("app", "apply", write({"name": "shop"}, "shop.json"))
     call("--app", "shop", "action", "add", write(make_document(name="team update")))
     call("action", "add", write(make_document(name="mine")))
 
@@ -312,7 +312,7 @@ def test_the_actions_of_all_small_apps_are_listed(call: Call, write: Write) -> N
 
 
 def test_the_operations_of_all_small_apps_name_their_app(call: Call, write: Write) -> None:
-    call("app", "add", write({"name": "shop"}, "shop.json"))
+    call("app", "apply", write({"name": "shop"}, "shop.json"))
     for app, name in (("shop", "theirs"), ("default", "mine")):
         call("--app", app, "action", "add", write(make_document(name=name)))
         call("--app", app, "action", "run", name)
@@ -363,7 +363,6 @@ def test_a_health_check_tells_by_its_exit_code(call: Call, tmp_path: Path) -> No
         (["token", "create", "--role", "reader"], "'--role': 'reader' is not one of 'viewer'"),
         (["status", "--check"], "'--check' requires a value; --help says which"),
         (["action", "next", "x", "--count", "0"], "--count"),
-        (["app", "add", str(DEMO / "users.json")], "write one small app"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_one_line(

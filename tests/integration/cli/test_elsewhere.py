@@ -243,7 +243,7 @@ def served(
 ) -> Iterator[Elsewhere]:
     """A server of the small apps `default` and `shop`."""
     server.options(home)
-    assert run(["app", "add", write({"name": "shop"}, "shop.json")]) == 0
+    assert run(["app", "apply", write({"name": "shop"}, "shop.json")]) == 0
     capsys.readouterr()
     yield server
     server.close()

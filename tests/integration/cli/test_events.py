@@ -110,7 +110,7 @@ def test_a_user_of_another_small_app_is_named_with_it(
 ) -> None:
     hello = {"hello": {"subject": "Hi", "text": "Hello"}}
     call("app", "apply", write({"name": "default", "templates": hello}, "default.json"))
-    call("app", "add", write({"name": "shop"}, "shop.json"))
+    call("app", "apply", write({"name": "shop"}, "shop.json"))
     call("--app", "shop", "user", "add", "zoe@example.com")
     on = make_document(name="welcome", when={"on": "instance.user.activated"})
     call("action", "add", write(on))

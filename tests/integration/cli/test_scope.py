@@ -39,7 +39,7 @@ BY_ID = [
 @pytest.fixture
 def theirs(call: Call, write: Write) -> dict[str, str]:
     """An action of the small app `default`, an operation of it, and the small app `shop`."""
-    call("app", "add", write({"name": "shop"}, "shop.json"))
+    call("app", "apply", write({"name": "shop"}, "shop.json"))
     added = call("action", "add", write(make_document(name="secret plan")), "--json").json[0]
     (ran,) = [call("action", "run", "secret plan", "--json").json]
     return {
@@ -77,7 +77,7 @@ def test_another_small_app_is_neither_listed_nor_named(call: Call, theirs: dict[
 
 
 def test_without_app_an_id_is_found_in_the_whole_installation(call: Call, write: Write) -> None:
-    call("app", "add", write({"name": "shop"}, "shop.json"))
+    call("app", "apply", write({"name": "shop"}, "shop.json"))
     document = write(make_document(name="team update"))
     uid = call("--app", "shop", "action", "add", document, "--json").json[0]["uid"]
 

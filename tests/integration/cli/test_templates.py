@@ -33,7 +33,7 @@ APP = {
 def shop(call: Call, tmp_path: Path) -> Call:
     """Call `minutebook` where the small app `shop` is."""
     (tmp_path / "shop.json").write_text(json.dumps(APP))
-    assert call("app", "add", str(tmp_path / "shop.json"))[0] == 0
+    assert call("app", "apply", str(tmp_path / "shop.json"))[0] == 0
     return call
 
 
@@ -70,7 +70,7 @@ def test_a_preview_has_the_settings_of_the_small_app(call: Call, tmp_path: Path)
         "templates": {"limits": {"subject": "Limits", "text": text}},
     }
     (tmp_path / "till.json").write_text(json.dumps(app))
-    call("app", "add", str(tmp_path / "till.json"))
+    call("app", "apply", str(tmp_path / "till.json"))
 
     shown = call("--app", "till", "template", "preview", "limits", "--text")
 

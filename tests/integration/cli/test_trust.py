@@ -39,7 +39,7 @@ def test_a_new_small_app_reaches_its_own_folder_alone(
 ) -> None:
     domain = {"source": source, **({"format": "csv"} if "url" in source else {})}
 
-    done = call("app", "add", write({"name": "shop", "domains": {"a": domain}}, "shop.json"))
+    done = call("app", "apply", write({"name": "shop", "domains": {"a": domain}}, "shop.json"))
 
     assert done.code == 2
     assert remedy in done.err
@@ -48,7 +48,7 @@ def test_a_new_small_app_reaches_its_own_folder_alone(
 
 def test_a_trusted_small_app_reaches_what_the_settings_allow(call: Call, write: Write) -> None:
     trusted = call("app", "add", "shop", "--trusted")
-    added = call("app", "add", write(SHOP, "shop.json"))
+    added = call("app", "apply", write(SHOP, "shop.json"))
 
     said = "trusted: all that the settings allow"
     assert (trusted.code, trusted.out) == (0, f"small app shop is {said}\n")
@@ -65,24 +65,9 @@ def test_a_small_app_is_added_by_its_name_with_its_maintenance(call: Call) -> No
     assert (again.code, '"shop" already exists' in again.err) == (2, True)
 
 
-@pytest.mark.parametrize("document", [{"name": "shop"}, {"name": "shop", "zone": "UTC"}, SHOP])
-def test_a_small_app_that_was_added_by_its_name_takes_a_document_once(
-    call: Call, write: Write, document: dict[str, Any]
-) -> None:
-    call("app", "add", "shop", "--trusted")
-    file = write(document, "shop.json")
-
-    added = call("app", "add", file)
-    again = call("app", "add", file)
-
-    assert (added.code, again.code) == (0, 2)
-    assert "already exists" in again.err
-    assert call("app", "show", "shop", "--json").json["trusted"] is True
-
-
 def test_trust_that_is_taken_back_is_missed_at_the_next_save(call: Call, write: Write) -> None:
     call("app", "add", "shop", "--trusted")
-    call("app", "add", write(SHOP, "shop.json"))
+    call("app", "apply", write(SHOP, "shop.json"))
 
     taken = call("app", "add", "shop", "--restricted")
     done = call("app", "apply", write(SHOP, "shop.json"))
@@ -123,12 +108,6 @@ def test_a_list_that_says_nothing_is_refused(
 
     assert (refused.code, why in refused.err) == (2, True)
     assert call("app", "show", "shop").code == 2
-
-
-def test_a_file_does_not_make_a_small_app_trusted(call: Call, write: Write) -> None:
-    refused = call("app", "add", write({"name": "shop"}, "shop.json"), "--trusted")
-
-    assert (refused.code, "add it by its name first" in refused.err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from runtime.database import make_engine
 from runtime.visible import visible_line
 from services.actions import Actions
 from services.apps import App, Apps, app_view
-from services.apps.changes import AppliedApp, AppliedApps, DeletedApp
+from services.apps.changes import AppliedApps, DeletedApp
 from services.apps.trust import HookSecret, TrustInApp
 from services.backfills import BackfillPlan, CancelledBackfills, StartedBackfill
 from services.changes.result import Change, Changes
@@ -101,7 +101,6 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("run retry", ("--state", "failed", "--dry-run"), Bulk),
     ("run cancel", ("{id}",), CancelledAll),
     ("queue list", (), Queues),
-    ("app add", ("{app}",), AppliedApp),
     ("app apply", ("{app}",), AppliedApps),
     ("pause", (), Pauses),
     ("pause", ("--all", "--until", "PT30M"), PauseChange),
@@ -196,7 +195,7 @@ def _fill(call: Call, write: Write, home: Path) -> dict[str, str]:
     }
     call("app", "apply", write(whole, "default.json"))
     call("user", "add", "ann@example.com", "--group", "staff")
-    call("app", "add", write({"name": "shop"}, "shop.json"))
+    call("app", "apply", write({"name": "shop"}, "shop.json"))
     documents = [
         make_document(name=name, owner="shop", when=HOURLY)
         for name in ("nightly", "other", "filled")
