@@ -2,22 +2,17 @@
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-
-import sqlalchemy as sa
 
 from broker import probe
 from broker.names import DEFAULT, HEAVY, QUICK
 from minutebook.steps import registered_steps
 from models.errors import BrokerUnavailable
-from models.store import workers
-from models.store.operations import reserve
-from models.values import counted
 from runtime.config import InvalidSetting, Settings, unknown_variables
-from runtime.database import is_made, make_engine, reading
+from runtime.database import make_engine
 from runtime.extras import HOW_TO_INSTALL
 from runtime.folders import fault_of
 from services.doctor.celery import check_broker
@@ -105,10 +100,8 @@ def _check_database(settings: Settings) -> Iterator[Checked]:
 
 
 def _check_broker(settings: Settings) -> Iterator[Checked]:
-    queued, read = _queued(settings)
     try:
-        queues = dict.fromkeys((QUICK, HEAVY, DEFAULT, *(one.queue for one in queued)))
-        found = probe.probe(settings, queues)
+        found = probe.probe(settings, (QUICK, HEAVY, DEFAULT))
     except BrokerUnavailable as error:
         remedy = "check SCHED_BROKER_URL, and whether it runs"
         if settings.uses_embedded_broker:
@@ -118,33 +111,11 @@ def _check_broker(settings: Settings) -> Iterator[Checked]:
     if found.evicts is not None:
         text = f"Redis removes messages when its memory is full (maxmemory-policy {found.evicts})"
         yield warning("broker", text, "set maxmemory-policy noeviction; it then refuses new ones")
-    for one in queued:
-        if one.is_lost(found.depths.get(one.queue), read):
-            text = f"{counted(one.silent, 'run')} of queue {one.queue} lost their messages"
-            yield warning("broker", text, "the next tick sends them again")
     depths = ", ".join(f"{count} in {queue}" for queue, count in found.depths.items())
     if max(found.depths.values()) > MANY_MESSAGES:
         yield warning("broker", depths, "start more workers")
     else:
         yield ok("broker", f"accepts and delivers messages; {depths}")
-
-
-def _queued(settings: Settings) -> tuple[Sequence[reserve.Queued], frozenset[str]]:
-    """Return what waits in our queues, and the queues that live workers read.
-
-    Without a database that is nothing: the check of the database says why.
-    """
-    engine = make_engine(settings)
-    if not is_made(engine):
-        return (), frozenset()
-    try:
-        with reading(engine) as connection:
-            read = workers.listened_queues(connection, workers.GONE)
-            return reserve.queued(connection), read
-    except sa.exc.SQLAlchemyError:
-        return (), frozenset()
-    finally:
-        engine.dispose()
 
 
 def _check_mail(settings: Settings) -> Iterator[Checked]:

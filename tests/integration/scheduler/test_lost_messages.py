@@ -22,7 +22,6 @@ from runtime.config import Settings
 from runtime.database import make_engine
 from scheduler.sweep import Sweeper, dispatch_ready
 from scheduler.tick import TickReport, tick
-from services.doctor import environment
 from services.status import pauses
 from tests.attempts import claim
 from tests.celery_messages import TASK, allowing, celery_action, celery_messages, follow_by_name
@@ -256,19 +255,6 @@ def test_a_redis_that_refuses_the_look_is_no_loss_and_stops_nothing(
             client.execute_command("ACL", "SETUSER", "default", "+exists")
 
     assert (refused.lost_messages, refused.broker_error) == (0, None)
-
-
-def test_doctor_names_the_queue_that_lost_messages(
-    engine: sa.Engine, settings: Settings, broker: Broker
-) -> None:
-    ids = queued(engine, Sweeper(LEASE, NO_ALERTS))
-    listen(engine)
-    silent(engine, ids)
-    empty(broker)
-
-    found = environment.examine(installation_on(engine, settings)).root
-
-    assert "2 runs of queue quick lost their messages" in {one.text for one in found}
 
 
 # RabbitMQ
