@@ -19,17 +19,6 @@ def keeps_one_of(
     return connection.execute(kept.limit(1)).first() is not None
 
 
-def reached(
-    connection: sa.Connection, small_app_id: int, rule: RecipientFilterModel, limit: int
-) -> tuple[int, list[str]]:
-    """Return how many users `rule` selects now, and the names or ids of the first ones, by id."""
-    selected = _is_kept(small_app_id, rule) & is_named(small_app_id, rule)
-    count = sa.select(sa.func.count()).select_from(users).where(selected)
-    first = sa.select(users.c.name, users.c.id).where(selected).order_by(users.c.id).limit(limit)
-    names = [row.name or row.id for row in connection.execute(first)]
-    return connection.execute(count).scalar_one(), names
-
-
 def is_named(small_app_id: int, rule: RecipientFilterModel) -> sa.ColumnElement[bool]:
     """Return the condition that `rule` names a user of the small app, or a group of the user."""
     if EVERYBODY in rule.groups:
