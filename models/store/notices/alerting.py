@@ -1,8 +1,6 @@
 """Enqueue the notices of a run: its end, and the findings that it begins or ends."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +8,7 @@ import sqlalchemy as sa
 
 from models.action.health import REMEDIES, in_a_row
 from models.action.hooks import HooksModel
-from models.action.plan import Plan, UnreadablePlan, hooks_of
+from models.action.plan import Plan, hooks_of
 from models.notices import (
     BROKERS,
     FindingKind,
@@ -43,19 +41,6 @@ LATEST = ("last_run_at", "last_success_at")
 _WELL = frozenset({OperationState.SUCCESS, OperationState.HANDED_OVER})
 
 
-@dataclass(frozen=True, slots=True)
-class End:
-    """The facts about an operation's end that notices need; `plan` is the operation's."""
-
-    operation_id: UUID
-    attempt: int
-    action_uid: UUID
-    state: OperationState
-    reason: str | None
-    finished_at: datetime
-    plan: Plan | UnreadablePlan | None
-
-
 def alert_targets(alerts: AlertSettings) -> tuple[Target, ...]:
     """Return the targets of alerts for all actions."""
     webhook = alerts.webhook.get_secret_value()
@@ -70,26 +55,26 @@ def of_findings(hooks: HooksModel | None, alerts: AlertSettings) -> tuple[Target
 
 
 def enqueue(
-    connection: sa.Connection, end: End, status: sa.Row[Any], alerts: AlertSettings
+    connection: sa.Connection, end: sa.Row[Any], status: sa.Row[Any], alerts: AlertSettings
 ) -> list[Owed]:
-    """Enqueue the notices of `end`; return those to send now.
+    """Enqueue the notices of an end, the row of its operation; return those to send now.
 
     `status` is the action's after it (STATUS), with its `open_findings`. Without targets, this
     executes nothing.
     """
     hooks = hooks_of(end.plan) or NO_HOOKS
     if hooks.at(Moment.START):
-        notices.withdraw_start(connection, end.operation_id)
-    targets = hooks.at(moment_of(end.state, end.reason))
+        notices.withdraw_start(connection, end.id)
+    targets = hooks.at(moment_of(OperationState(end.state), end.reason))
     changes = list(_changes(end, status, hooks, alerts))
     if not targets and not changes:
         return []
-    told = told_of(connection, end.operation_id) | {
+    told = told_of(connection, end.id) | {
         "run_number": status.run_number,
         "failures_in_row": status.failures_in_row,
         "bad_runs_in_a_row": status.bad_runs_in_a_row,
     }
-    origin = Origin(told["small_app_id"], end.action_uid, end.operation_id)
+    origin = Origin(told["small_app_id"], end.action_uid, end.id)
     payload = {"kind": NoticeKind.RUN_ENDED, **told}
     owed = notices.enqueue(connection, origin, end.attempt, targets, payload)
     for kind, is_over, to in changes:
@@ -117,11 +102,11 @@ def enqueue_start(
 
 
 def _changes(
-    end: End, status: sa.Row[Any], hooks: HooksModel, alerts: AlertSettings
+    end: sa.Row[Any], status: sa.Row[Any], hooks: HooksModel, alerts: AlertSettings
 ) -> Iterator[tuple[FindingKind, bool, tuple[Target, ...]]]:
     """Yield the findings that this end begins, or ends: then True; and who hears of it."""
     known = (status.open_findings or "").split()
-    has_failed = moment_of(end.state, end.reason) is Moment.FAILURE
+    has_failed = moment_of(OperationState(end.state), end.reason) is Moment.FAILURE
     # More failures than this if the number was lowered, or there was no target before.
     is_alarming = has_failed and status.bad_runs_in_a_row >= (hooks.alert_after or alerts.after)
     is_well, all_of_them = end.state in _WELL, of_findings(hooks, alerts)
@@ -135,7 +120,7 @@ def _changes(
             yield kind, is_open, targets
 
 
-def _found(kind: FindingKind, end: End, told: dict[str, Any]) -> Found:
+def _found(kind: FindingKind, end: sa.Row[Any], told: dict[str, Any]) -> Found:
     how: str = end.state
     if kind is FindingKind.FAILED:
         how = f"failed or partial {in_a_row(told['bad_runs_in_a_row'])}"

@@ -21,7 +21,7 @@ from models.operation import (
 )
 from models.sql import database_now, in_unindexed, upsert, upsert_one
 from models.store.notices import Owed, alerting
-from models.store.notices.alerting import LATEST, STATUS, End
+from models.store.notices.alerting import LATEST, STATUS
 from models.store.notices.findings import open_of
 from models.store.operations import ends, is_requested, transitions
 from models.store.operations.heartbeat import (
@@ -137,8 +137,7 @@ def end(
     owed: list[Owed] = []
     status = _remember(connection, row, ending)
     if status is not None:
-        known = (row.action_uid, ending.state, ending.reason, row.finished_at, row.plan)
-        owed = alerting.enqueue(connection, End(key.id, key.attempt, *known), status, alerts)
+        owed = alerting.enqueue(connection, row, status, alerts)
     raised = ends.raise_event(connection, row) if row.has_dependants else None
     has_others = status is None or status.has_others
     released = release_waiting(connection, key.id) if has_others else []
@@ -206,8 +205,11 @@ def _end_statement(
     is_its = ATTEMPT & operations.c.send_started_at.is_not(None) if is_handed_over else ATTEMPT
     return move(state, is_its, since=since, **values).returning(
         operations.c.id,
+        operations.c.attempt,
         operations.c.action_uid,
         operations.c.subject,
+        operations.c.state,
+        operations.c.reason,
         _RAN_AT,
         operations.c.finished_at,
         operations.c.steps,
