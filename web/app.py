@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio.to_thread
 from fastapi import APIRouter, FastAPI
@@ -12,12 +13,24 @@ from starlette.types import Receive, Scope, Send
 from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.plug_ins import added
+from services import (
+    audit,
+    channels,
+    operations,
+    overview,
+    runs,
+    status,
+    steps,
+    tokens,
+    users,
+)
+from services.doctor import environment
 from services.installation import Installation
-from services.overview import overview_of
-from services.status import status
-from services.status.pauses import list_pauses
+from services.runs import many
+from services.status import pauses
+from services.users import events
 from web import health, metrics
-from web.api import actions, followers, installation, jobs, operations, people
+from web.api import actions, followers, jobs
 from web.api import apps as app_endpoints
 from web.cache import TtlCache
 from web.dispatcher import JobDispatcher
@@ -25,8 +38,17 @@ from web.downloads import DownloadSlots
 from web.middleware import BoundedBodies
 from web.plain import answers
 from web.problems import as_json, install
-from web.routing import THREADS
+from web.routing import THREADS, endpoints
 from web.schema import openapi_of
+from web.verbs import serve
+
+
+def _served(tag: str, *offered: Any) -> APIRouter:
+    """Return the router of verbs whose endpoints only call them."""
+    router = endpoints(tag)
+    serve(router, *offered)
+    return router
+
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -38,12 +60,12 @@ HEADERS = {
 PLAIN = (*followers.routes, *jobs.routes)
 ROUTERS = (
     app_endpoints.router,
-    people.router,
+    _served("people", users, events),
     actions.router,
-    operations.router,
+    _served("operations", operations, many, runs.cancel, runs.retry),
     jobs.router,
     followers.router,
-    installation.router,
+    _served("installation", status, pauses, overview, environment, steps, audit, tokens, channels),
     health.router,
     metrics.router,
 )
@@ -72,8 +94,8 @@ def make_app(opened: Installation) -> FastAPI:
     )
     app.state.installation = opened
     app.state.dispatcher = JobDispatcher(opened)
-    app.state.overviews, app.state.status = TtlCache(overview_of), TtlCache(status)
-    app.state.pauses = TtlCache(list_pauses)
+    app.state.overviews, app.state.status = TtlCache(overview.overview_of), TtlCache(status.status)
+    app.state.pauses = TtlCache(pauses.list_pauses)
     app.state.downloads = DownloadSlots(settings.web.download_s)
     app.state.registry, app.state.durations = metrics.registry_of(opened, monotonic())
     app.openapi = lambda: openapi_of(app)  # type: ignore[method-assign]

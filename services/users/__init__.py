@@ -1,7 +1,7 @@
 """Users of a small app."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import sqlalchemy as sa
 from pydantic import Field
@@ -15,9 +15,11 @@ from models.users import UserModel, parse_user, parse_users
 from runtime.database import reading
 from services.installation import Installation
 from services.lookup import unknown_user
-from services.verbs import EDIT, READ, Verb
+from services.verbs import EDIT, READ, DocumentKind, Verb
 from services.view import Instant, Listing, Page, RequestBody, View, first_of
 from services.words import instant
+
+USER = DocumentKind("UserDocument", "A user: docs/reference/small-app.md.", longest=2**20)
 
 
 class User(View):
@@ -175,15 +177,19 @@ def _found(connection: sa.Connection, installation: Installation, id: str) -> us
     return found
 
 
-@Verb(
-    "import_users", "POST /api/apps/{app}/users:import?events=raises_events", EDIT, body=("rows",)
-)
+@Verb("import_users", "POST /api/apps/{app}/users:import?events=raises_events", EDIT, kind=USER)
 def import_rows(
-    installation: Installation, rows: Sequence[object], *, raises_events: bool
+    installation: Installation,
+    documents: Sequence[object],
+    *,
+    raises_events: Annotated[bool, Field(description="Raise the events of new instants.")] = False,
 ) -> ImportedUsers:
-    """Import users with their groups, all or none; raises InvalidDocument with all problems."""
+    """Create or update users, all or none.
+
+    With their groups; raises InvalidDocument with all problems.
+    """
     app = installation.small_app
-    models = parse_users(rows, zone=app.zone)
+    models = parse_users(documents, zone=app.zone)
     with installation.engine.begin() as connection:
         done = users.import_users(connection, app.id, models, raises_events=raises_events)
         if done.created:

@@ -191,7 +191,7 @@ def test_an_error_of_ours_shows_no_trace(
     web_on_sqlite: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = web_on_sqlite.client()
-    monkeypatch.setattr("services.status.look", lambda *_: 1 / 0)
+    monkeypatch.setattr("services.status.assess", lambda *_: 1 / 0)
 
     failed = client.get("/api/status")
 

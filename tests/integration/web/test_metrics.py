@@ -320,7 +320,7 @@ def test_a_request_that_fails_unexpectedly_is_counted(
     web_on_sqlite: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = web_on_sqlite.client()
-    monkeypatch.setattr("services.status.look", lambda *_: 1 / 0)
+    monkeypatch.setattr("services.status.assess", lambda *_: 1 / 0)
 
     assert client.get("/api/status").status_code == 500
     counted = re.findall(r"duration_seconds_count\{(.+)\} 1\.0", client.get("/metrics").text)
