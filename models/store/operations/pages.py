@@ -73,7 +73,7 @@ def _matching(query: sa.Select[Any], wanted: Wanted) -> sa.Select[Any]:
     same = (
         (operations.c.action_uid, wanted.uid),
         (operations.c.task, wanted.task),
-        (listed_queue(operations.c), wanted.queue),
+        (sa.type_coerce(listed_queue(operations.c), operations.c.queue.type), wanted.queue),
     )
     for column, value in same:
         if value is not None:
