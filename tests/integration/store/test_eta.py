@@ -11,7 +11,6 @@ from models.store.operations.eta import MOST_SEEN, estimate
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes import Change
-from tasks import news
 from tasks.execute import run_attempt
 from tasks.registry import Registry
 from tests.factories import make_action, make_operation, row_of, seen, update_operation
@@ -116,9 +115,8 @@ def test_what_lies_far_back_is_not_looked_at(engine: sa.Engine) -> None:
 
 
 def test_a_running_operation_shows_it_and_an_ended_one_does_not(
-    engine: sa.Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    engine: sa.Engine, settings: Settings
 ) -> None:
-    monkeypatch.setattr(news, "ESTIMATED_AFTER_S", 0.0)
     shown: list[Any] = []
 
     @minutebook.step("slow")
