@@ -15,7 +15,7 @@ from broker.app import app
 from broker.in_use import settings_in_use
 from broker.sending import send_started
 from minutebook.error_text import text_of
-from minutebook.lease import Interrupted
+from minutebook.lease import LOST, Interrupted
 from minutebook.steps import StepFailed
 from models.errors import DatabaseWentBack, LeaseLost, SchedulerError
 from models.operation import MOST_LOSSES, OperationState
@@ -173,7 +173,7 @@ def _run_steps(runner: Runner) -> Outcome:
         ending = runner.run()
     except Interrupted:
         ending = runner.lease.ending()
-        if runner.lease.is_lost:
+        if runner.lease.asked == LOST:
             raise LeaseLost("the lease was lost while a step ran") from None
     except LeaseLost:
         raise

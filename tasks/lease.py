@@ -64,11 +64,6 @@ class Lease(Keeper):
         # How a heartbeat found that another process has the operation.
         self.lost_by: LeaseLost | None = None
 
-    @property
-    def is_lost(self) -> bool:
-        """Whether another process has the operation by now."""
-        return self.asked == LOST
-
     def should_stop(self) -> bool:
         """Return True when the step should end soon: time limit, cancel, or a stopping worker."""
         ending = self.asked_to_end()
@@ -85,7 +80,7 @@ class Lease(Keeper):
 
     def due(self) -> Due | None:
         # A stopping worker lets a step finish in the grace; any other reason interrupts it now.
-        if self.is_lost:
+        if self.asked == LOST:
             return Due(LOST, 0.0, LAST_WRITE_S)
         if stopping.value:
             return Due(STOPPING, self.settings.stop_grace_s, LAST_WRITE_S)
@@ -162,7 +157,7 @@ class Lease(Keeper):
             ending.reason,
         )
         try:
-            if not self.is_lost:
+            if self.asked != LOST:
                 with self.engine.begin() as connection:
                     end(connection, self.claim.key, ending, alerts=self.alerts)
         finally:
