@@ -29,6 +29,14 @@ def send(port: int, timeout_s: float) -> None:
     transport.send(build_message(Content("Hello", "text"), envelope))
 
 
+def without_end(connection: socket.socket, over: threading.Event) -> None:
+    """Greet, and answer EHLO with line after line."""
+    connection.sendall(b"220 hello\r\n")
+    connection.recv(1000)
+    while not over.is_set():
+        connection.sendall(b"250-and one more\r\n" * 100)
+
+
 def in_one_line(connection: socket.socket, over: threading.Event) -> None:
     """Greet with a line that never ends."""
     connection.sendall(b"220-")
@@ -36,18 +44,32 @@ def in_one_line(connection: socket.socket, over: threading.Event) -> None:
         connection.sendall(b"x" * 10_000)
 
 
+def trickles(connection: socket.socket, over: threading.Event) -> None:
+    """Greet with a byte at a time, each well within the time-out of a read."""
+    connection.sendall(b"220-")
+    while not over.wait(0.1):
+        connection.sendall(b"x")
+
+
 def never(_connection: socket.socket, over: threading.Event) -> None:
     """Say nothing."""
     over.wait()
 
 
-@pytest.mark.parametrize("speaks", [in_one_line, never])
-def test_a_mail_server_that_never_stops_or_says_nothing_is_left(speaks: Speaks) -> None:
+@pytest.mark.parametrize("speaks", [without_end, in_one_line])
+def test_an_answer_without_end_is_cut_off(speaks: Speaks) -> None:
     with raw_server(speaks) as port, pytest.raises(MailServerFailed) as failed:
-        send(port, timeout_s=1)
+        send(port, timeout_s=60)
 
     assert "cannot be reached" in str(failed.value)
     assert len(str(failed.value)) < 2_000
+
+
+@pytest.mark.parametrize("speaks", [trickles, never])
+def test_an_answer_that_trickles_has_the_time_of_one_answer(speaks: Speaks) -> None:
+    # A trickle resets a time-out per read: without a deadline this would never end.
+    with raw_server(speaks) as port, pytest.raises(MailServerFailed, match=r"in 1 s|timed out"):
+        send(port, timeout_s=1)
 
 
 def test_the_reason_of_a_web_server_is_not_passed_on(tmp_path: Path) -> None:

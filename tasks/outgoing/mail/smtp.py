@@ -6,10 +6,13 @@ another one. If a connection breaks without an answer, the server may have accep
 later attempt repeats it under the same Message-ID.
 """
 
+import io
 import smtplib
+import socket
 import ssl
 from contextlib import suppress
 from email.message import EmailMessage
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from runtime.clock import monotonic
@@ -23,6 +26,7 @@ MESSAGES_PER_CONNECTION = 100
 LONGEST_SILENCE_S = 30.0
 # Of what a server says, in an error.
 LONGEST_SAID = 1_000
+LARGEST_ANSWER = 65_536
 # A message that the server does not accept for its size (RFC 1870).
 TOO_LARGE = 552
 
@@ -33,6 +37,52 @@ class _Broken(Exception):
     def __init__(self, text: str, *, uncertain: bool = False) -> None:
         self.uncertain = uncertain
         super().__init__(text)
+
+
+class _Answers(io.RawIOBase):
+    """What a server says: each answer, of one line or of many, has one time-out and one size."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket, self._timeout_s = connection, connection.gettimeout() or 0.0
+        self.begin()
+
+    def begin(self) -> None:
+        """Let the next answer begin."""
+        self._left, self._ends_at = LARGEST_ANSWER, monotonic() + self._timeout_s
+
+    def readable(self) -> bool:
+        """Return True: the buffer that stands before it asks."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Receive some bytes. Raises OSError for an answer that has no end."""
+        left_s = self._ends_at - monotonic()
+        if left_s <= 0 or self._left <= 0:
+            raise OSError(f"no end of an answer in {self._timeout_s:g} s or {LARGEST_ANSWER} bytes")
+        self._socket.settimeout(left_s)
+        try:
+            size = self._socket.recv_into(buffer)
+        finally:
+            self._socket.settimeout(self._timeout_s)
+        self._left -= size
+        return size
+
+
+class _Client(smtplib.SMTP):
+    """A client whose time-out holds for each answer: that of smtplib starts again at each byte."""
+
+    def getreply(self) -> tuple[int, bytes]:
+        """Return the code and the text of the next answer."""
+        # There is no file at the start, and none after STARTTLS.
+        if self.file is None and self.sock is not None:
+            self.file: Any = io.BufferedReader(_Answers(self.sock))
+        if self.file is not None:
+            self.file.raw.begin()
+        return super().getreply()
+
+
+class _ClientOverTls(_Client, smtplib.SMTP_SSL):
+    """The same over TLS from the first byte."""
 
 
 class SmtpTransport:
@@ -123,9 +173,9 @@ class SmtpTransport:
         where = (self.host, self.port)
         tls = None if self.scheme == "smtp" else ssl.create_default_context()
         client = (
-            smtplib.SMTP_SSL(*where, timeout=self.timeout_s, context=tls)
+            _ClientOverTls(*where, timeout=self.timeout_s, context=tls)
             if self.scheme == "smtps"
-            else smtplib.SMTP(*where, timeout=self.timeout_s)
+            else _Client(*where, timeout=self.timeout_s)
         )
         try:
             if self.scheme == "smtp+starttls":
