@@ -66,7 +66,9 @@ def start(operation_id: UUID, claim: Callable[[], T], otherwise: U) -> T | U:
     return otherwise
 
 
-def persist(engine: sa.Engine, act: Callable[[sa.Connection], T]) -> T:
+def persist(
+    engine: sa.Engine, act: Callable[[sa.Connection], T], begin: Begin = sa.Engine.begin
+) -> T:
     """Run `act` in its own transaction; retry while the database is unavailable.
 
     Raises SQLAlchemy's error after ten minutes, any other error of `act` at once.
@@ -74,7 +76,7 @@ def persist(engine: sa.Engine, act: Callable[[sa.Connection], T]) -> T:
     give_up_at = monotonic() + KEEP_S
     while True:
         try:
-            with engine.begin() as connection:
+            with begin(engine) as connection:
                 return act(connection)
         except DATABASE_AWAY as error:
             if monotonic() >= give_up_at:

@@ -2,9 +2,9 @@
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from pydantic import ValidationError
@@ -20,6 +20,7 @@ from models.store.operations.end import Outcome
 from models.store.operations.heartbeat import ProgressUpdate, RunHistory, memory
 from models.store.people import users
 from runtime.config import Settings
+from runtime.database import reading
 from runtime.db_retry import persist
 from runtime.logs.events import STEP_LOGGER
 from tasks.lease import Lease
@@ -30,6 +31,8 @@ from tasks.step_states import Script
 
 # Causes requested by a user, as opposed to the schedule or a backfill.
 BY_USERS = frozenset({Cause.MANUAL, Cause.RETRY})
+
+T = TypeVar("T")
 
 
 class Runner:
@@ -153,22 +156,25 @@ class Runner:
         app = self.lease.claim.small_app
         if subject is not None:
             # The claim checked whether the user is selected.
-            user = persist(self.engine, lambda c: users.find(c, app.id, subject))
+            user = self._read(lambda c: users.find(c, app.id, subject))
             return [] if user is None else [users.as_recipient(user)]
         if rule is None:
             return []
-        return persist(self.engine, lambda c: users.recipients_of(c, app.id, rule))
+        return self._read(lambda c: users.recipients_of(c, app.id, rule))
 
     def _small_app(self) -> SmallApp:
         app = self.lease.claim.small_app
-        settings = persist(self.engine, lambda c: tenants.settings_of(c, app.id))
-        return replace(app, settings=settings)
+        return replace(app, settings=self._read(lambda c: tenants.settings_of(c, app.id)))
 
     def _memory(self) -> RunHistory:
         # Not read by the claim. Meanwhile another operation ends only if both may run at once: that
         # of an event, or with the overlap policy `allow`.
         its = (self.lease.claim.action_uid, self.lease.claim.subject)
-        return persist(self.engine, lambda c: memory(c, *its))
+        return self._read(lambda c: memory(c, *its))
+
+    def _read(self, read: Callable[[sa.Connection], T]) -> T:
+        # A step may ask in a transaction of its own, which on SQLite no other writer may join.
+        return persist(self.engine, read, reading)
 
     def _context(self, action: ScheduledActionModel) -> WorkContext:
         claim = self.lease.claim

@@ -22,6 +22,7 @@ from data import snapshots
 from data.snapshots import stores
 from data.importing import Data
 from data.snapshots import Place
+from tasks.bounded.limits import Watch
 
 def wait(*_):
     print("half", flush=True)

@@ -50,6 +50,6 @@ def test_a_command_line_elsewhere_says_what_it_would_say_here(web_on_sqlite: Web
         server.ask(upcoming.show, "nightly")
     with pytest.raises(Refused, match="run it without --user"):
         replace(server, app=APP).ask(runs.run, "nightly", "ann@example.com")
-    with pytest.raises(Refused, match="add --yes"):
+    with pytest.raises(Refused, match="add --force"):
         server.ask(app_changes.delete, APP, is_sure=False)
     server.close()

@@ -37,7 +37,7 @@ def slow(web: Web, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         begun.release()
         over.wait(SOON_S * 10)
 
-    monkeypatch.setattr(status, "look", wait)
+    monkeypatch.setattr(status, "assess", wait)
     address = (str(urlsplit(web.url).hostname), urlsplit(web.url).port)
     token = web.token(Role.EDITOR)
     asked = f"GET /api/status HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n"
