@@ -45,11 +45,13 @@ def test_an_error_names_fields_and_parameters(web_on_sqlite: Web) -> None:
 
 def test_a_command_line_elsewhere_says_what_it_would_say_here(web_on_sqlite: Web) -> None:
     server = Server(web_on_sqlite.url, web_on_sqlite.token())
+    of_shop = replace(server, app=APP)
 
     with pytest.raises(NotFound, match=f"add --app {APP}"):
         server.ask(upcoming.show, "nightly")
     with pytest.raises(Refused, match="run it without --user"):
-        replace(server, app=APP).ask(runs.run, "nightly", "ann@example.com")
+        of_shop.ask(runs.run, "nightly", "ann@example.com")
     with pytest.raises(Refused, match="add --force"):
         server.ask(app_changes.delete, APP, is_sure=False)
+    of_shop.close()
     server.close()
