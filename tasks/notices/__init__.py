@@ -1,6 +1,7 @@
 """Deliver a notice: one worker makes one try, then finishes, postpones or abandons the notice."""
 
 import os
+from functools import partial
 from urllib.parse import quote
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from models.store.tenants import ceilings
 from models.store.tenants.ceilings import Ceiling
 from models.worker_kinds import DELIVER_NOTICE
 from runtime.config import Settings
+from runtime.database import DATABASE_AWAY, reading
 from runtime.db_retry import persist
 from runtime.logs.events import EventLog
 from runtime.references import SecretMissing
@@ -49,6 +51,8 @@ def deliver(engine: sa.Engine, settings: Settings, message: tuple[UUID, int]) ->
         hand_over(notice, settings)
     except Undelivered as error:
         return _not_delivered(engine, notice, error)
+    except DATABASE_AWAY:  # not the notice's fault: the sweep repeats it
+        raise
     except Exception as error:  # no notice may end the worker's task
         logger.exception("notice_error", "notice {notice}: {target}", notice.id, _where(notice))
         unexpected = Undelivered(text_of(error))
@@ -66,7 +70,8 @@ def _check_ceiling(engine: sa.Engine, settings: Settings, notice: Notice) -> Non
     if notice.target.kind != "mail" or app is None or _is_own(notice, settings):
         return
     try:
-        persist(engine, lambda c: ceilings.check(c, app, Ceiling.MAILS, settings.limits, 1))
+        read = partial(ceilings.check, more=1)
+        persist(engine, lambda c: read(c, app, Ceiling.MAILS, settings.limits), reading)
     except Refused as error:
         raise Undelivered(str(error)) from None
 

@@ -405,6 +405,23 @@ def test_a_notice_is_tried_eight_times_and_then_given_up(
         assert installation_facts.known(connection).notices_failed == 1
 
 
+def test_a_database_that_goes_away_is_no_fault_of_the_notice(
+    crew: Crew, set_up: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object, **__: object) -> None:
+        raise sa.exc.OperationalError("SELECT", {}, Exception("gone"))
+
+    crew.run(crew.make(hooks={"on_success": [{"mail": "ann@example.com"}]}))
+    monkeypatch.setattr("tasks.notices.ceilings.check", away)
+    monkeypatch.setattr("runtime.db_retry.KEEP_S", 0.0)
+
+    with pytest.raises(sa.exc.OperationalError):
+        crew.deliver(set_up())
+
+    (row,) = crew.rows()
+    assert (row["tries"], row["error"]) == (1, None)
+
+
 def test_a_receiver_that_trickles_its_answer_does_not_hold_the_worker(
     crew: Crew, web: Receiver, set_up: Callable[..., Settings]
 ) -> None:
