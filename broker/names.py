@@ -1,10 +1,13 @@
 """Names in the broker: the contract between the scheduler and the workers."""
 
 from models.errors import Refused
+from models.worker_kinds import OURS
 
 QUICK = "quick"
 HEAVY = "heavy"
 DEFAULT = "default"
+# Their names where queues of all kinds of worker are listed.
+OURS_BY_NAME = {name: OURS.listed(name) for name in (QUICK, HEAVY, DEFAULT)}
 
 # The sender that Celery's header `origin` names.
 ORIGIN = "minutebook"

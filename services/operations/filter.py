@@ -6,6 +6,7 @@ from uuid import UUID
 import sqlalchemy as sa
 from pydantic import Field
 
+from broker.names import OURS_BY_NAME
 from models.filters import Filter
 from models.operation import Cause, OperationState
 from models.sql import read_clock
@@ -14,7 +15,6 @@ from models.store.operations.pages import Wanted
 from models.store.scope import Scope
 from services.installation import Installation
 from services.lookup import find, instant_of, scope_of, wrong_cursor
-from services.status.pauses import OURS_BY_NAME
 
 
 class OperationFilter(Filter):

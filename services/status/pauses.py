@@ -7,7 +7,7 @@ from typing import Annotated
 import sqlalchemy as sa
 from pydantic import Field
 
-from broker.names import DEFAULT, HEAVY, QUICK
+from broker.names import OURS_BY_NAME
 from models.celery_task import DEFAULT_QUEUE
 from models.errors import NotFound, Refused
 from models.problems import nearest
@@ -39,7 +39,6 @@ OfQueue = Annotated[
     ),
 ]
 Everything = Annotated[bool, Field(description="Whether it is all that is sent.")]
-OURS_BY_NAME = {name: OURS.listed(name) for name in (QUICK, HEAVY, DEFAULT)}
 
 
 class PauseRow(View):
