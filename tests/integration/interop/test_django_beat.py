@@ -181,6 +181,7 @@ def test_an_entry_of_beat_schedule_beside_the_rows_is_named(found: Mapping[str, 
 TASKS = "django_celery_beat_periodictask"
 
 
+@pytest.mark.usefixtures("database")
 def test_a_row_that_only_sqlite_takes_does_not_end_the_import(file: Path, tmp_path: Path) -> None:
     copied = tmp_path / "strange.db"
     copied.write_bytes(file.read_bytes())
