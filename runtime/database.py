@@ -200,14 +200,6 @@ def wait_briefly(connection: sa.Connection) -> None:
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{LOCKED_ROWS_WAIT}'")
 
 
-def always_wait_briefly(engine: sa.Engine) -> None:
-    """Let all new connections wait for locked rows as `wait_briefly` does.
-
-    A session by a pooler, which others use too, stays as it is.
-    """
-    _set_in_each(engine, f"lock_timeout = '{LOCKED_ROWS_WAIT}'")
-
-
 def plan_each_time(engine: sa.Engine) -> None:
     """Let PostgreSQL plan each statement of new connections by the tables as they are then.
 
@@ -215,15 +207,13 @@ def plan_each_time(engine: sa.Engine) -> None:
     table that was still empty, and knows no values. With such plans, a tick with 10,000 due takes a
     tenth longer.
     """
-    _set_in_each(engine, "plan_cache_mode = force_custom_plan")
 
-
-def _set_in_each(engine: sa.Engine, setting: str) -> None:
     def set_it(connection: Any, _record: object) -> None:
+        # A session by a pooler, which others use too, stays as it is.
         if connection.prepare_threshold is None:
             return
         connection.autocommit = True
-        connection.execute(f"SET {setting}")
+        connection.execute("SET plan_cache_mode = force_custom_plan")
         connection.autocommit = False
 
     if engine.dialect.name == "postgresql":

@@ -12,7 +12,6 @@ logger = EventLog("minutebook.home")
 # Files of this process hold documents, data and mail: other accounts must not read them.
 PRIVATE_UMASK = 0o077
 PRIVATE = 0o700
-PRIVATE_FILE = 0o600
 
 
 def account_name() -> str:
