@@ -17,7 +17,6 @@ from broker.errors import (
     Blame,
     blame_of,
     refuse_blocked,
-    unavailable,
     why_not_taken,
 )
 from broker.in_use import use
@@ -28,6 +27,7 @@ from broker.names import (
     ORIGIN,
     QUICK,
 )
+from broker.outage import unavailable
 from broker.thread_connection import ThreadConnection
 from models.store.operations.reserve import Message
 from models.worker_kinds import OURS

@@ -17,7 +17,6 @@ from redis.exceptions import (
 from redis.exceptions import TimeoutError as NoAnswer
 
 from minutebook.error_text import text_of
-from models.errors import BrokerUnavailable
 
 BROKER_ERRORS = (KombuError, OperationalError, RedisError, AMQPError, MessageNacked, OSError)
 # Errors of a broker that would not answer another attempt either.
@@ -71,11 +70,10 @@ def why_not_taken(error: Exception) -> str:
     return "its queue is full" if isinstance(error, MessageNacked) else text_of(error)
 
 
+class Blocked(OperationalError):
+    """RabbitMQ stopped reading messages: it is low on memory or disk."""
+
+
 def refuse_blocked(_reason: str) -> None:
     """Raise if RabbitMQ stopped reading messages, rather than wait for it to confirm one."""
-    raise OperationalError("RabbitMQ takes no messages: it is low on memory or disk, see its log")
-
-
-def unavailable(error: Exception) -> BrokerUnavailable:
-    """Return the error to raise for one of BROKER_ERRORS."""
-    return BrokerUnavailable(text_of(error))
+    raise Blocked

@@ -8,8 +8,9 @@ from kombu import Producer
 
 from broker.app import app, celery_connection, connect
 from broker.celery_rules import Application
-from broker.errors import BROKER_ERRORS, FORBIDDEN, NoQueue, unavailable
+from broker.errors import BROKER_ERRORS, FORBIDDEN, NoQueue
 from broker.names import ORIGIN
+from broker.outage import unavailable
 from broker.probe import messages_and_readers
 from broker.thread_connection import ThreadConnection
 from minutebook.followed import HEADER
@@ -103,7 +104,7 @@ def queues_of(application: Application, names: Iterable[str]) -> dict[str, tuple
     try:
         return kept.ask(lambda: _queues_of(application, names))
     except BROKER_ERRORS as error:
-        raise unavailable(error) from error
+        raise unavailable(error, application) from error
 
 
 def _queues_of(application: Application, names: Iterable[str]) -> dict[str, tuple[int, int | None]]:

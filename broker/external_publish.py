@@ -19,8 +19,8 @@ from broker.errors import (
 )
 from broker.external_link import kept, link_to
 from broker.in_use import settings_in_use
+from broker.outage import outage
 from broker.sending import Sent
-from minutebook.error_text import text_of
 from models.sql import parts_of
 from models.store import celery_queues
 from models.store.operations import external_send
@@ -164,7 +164,7 @@ def send_each(handed: Sequence[Handed], application: Application) -> Answers:
     try:
         kept.ask(lambda: link_to(application).ping())
     except BROKER_ERRORS as error:
-        return Answers(refused=list(handed), error=text_of(error))
+        return Answers(refused=list(handed), error=outage(error, application))
     for number, one in enumerate(handed):
         if one.queue in outcome.closed:
             outcome.refused.append(one)
@@ -176,7 +176,7 @@ def send_each(handed: Sequence[Handed], application: Application) -> Answers:
             if blame_of(error) is Blame.BROKER:
                 left = number if _took_nothing(error) else number + 1
                 outcome.refused += handed[left:]
-                outcome.error = text_of(error)
+                outcome.error = outage(error, application)
                 break
             outcome.refuse(one, error)
     return outcome

@@ -19,8 +19,9 @@ from broker.app import (
     sending_connection,
 )
 from broker.celery_rules import Application
-from broker.errors import BROKER_ERRORS, FORBIDDEN, Blame, blame_of, unavailable
+from broker.errors import BROKER_ERRORS, FORBIDDEN, Blame, blame_of
 from broker.message_templates import RedisChannel
+from broker.outage import unavailable
 from models.worker_kinds import OURS
 from runtime.config import Settings
 
@@ -54,12 +55,14 @@ def probe(settings: Settings, queues: Collection[str]) -> Probed:
 
 def probe_celery_broker(application: Application) -> None:
     """Send a message to an application's broker and back; raises BrokerUnavailable."""
-    with _connected(celery_connection(application)):
+    with _connected(celery_connection(application), application):
         pass
 
 
 @contextmanager
-def _connected(connection: Connection) -> Iterator[Connection]:
+def _connected(
+    connection: Connection, application: Application | None = None
+) -> Iterator[Connection]:
     try:
         with connection:
             connection.ensure_connection(max_retries=1, interval_start=0, timeout=WAIT_S)
@@ -71,7 +74,7 @@ def _connected(connection: Connection) -> Iterator[Connection]:
                 raise
             yield connection
     except BROKER_ERRORS as error:
-        raise unavailable(error) from error
+        raise unavailable(error, application) from error
 
 
 def _eviction(connection: Connection) -> str | None:

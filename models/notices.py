@@ -72,16 +72,10 @@ class FindingKind(StrEnum):
     APPLICATION_BROKER_DOWN = "application_broker_down"
 
 
-# Brokers that do not answer: their names, and the remedies.
-BROKERS: Mapping[str, tuple[str, str]] = {
-    FindingKind.BROKER_DOWN: (
-        "the broker",
-        "check SCHED_BROKER_URL, and whether the broker runs; what is due waits for it",
-    ),
-    FindingKind.APPLICATION_BROKER_DOWN: (
-        "the broker of the Celery application",
-        "check SCHED_CELERY_BROKER_URL, and whether that broker runs; tasks wait for it",
-    ),
+# What to do about brokers that do not work.
+BROKERS: Mapping[str, str] = {
+    FindingKind.BROKER_DOWN: "start the broker, or correct SCHED_BROKER_URL",
+    FindingKind.APPLICATION_BROKER_DOWN: "start that broker, or correct SCHED_CELERY_BROKER_URL",
 }
 
 

@@ -99,14 +99,14 @@ class Watcher:
     ) -> Iterator[Owed]:
         """Change the rows; of several processes, the one that changes a row tells of it."""
         machine, now, alert = socket.gethostname(), seen.now, self.settings.alert
-        found = broken(seen.verdict.findings, machine)
+        found, causes = (broken(its, machine) for its in (seen.findings, seen.verdict.findings))
         rows = {row.id: row for row in known}
         for id in sorted(found.keys() - rows.keys()):
             one, since = found[id]
             for row in findings.begin(connection, one, min(since or now, now)):
                 rows[id] = row
         after = timedelta(seconds=alert.broken_after_s)
-        due = [id for id, row in rows.items() if is_due(row, found, now, after)]
+        due = [id for id, row in rows.items() if is_due(row, causes, now, after)]
         over = [id for id, row in rows.items() if is_over(row, found, machine)]
         told = [row for row in findings.end(connection, over) if row.told_at is not None]
         changes = {

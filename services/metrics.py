@@ -188,7 +188,7 @@ def _add_seen(found: Samples, seen: Snapshot) -> None:
         found.add("workers", 1, shown[queue])
         found.add("worker_slots", row["slots"] or 0, shown[queue])
         found.most("clock_skew_seconds", abs(row["skew_s"] or 0.0))
-    severity = {one.kind.value: one.severity.value for one in reversed(seen.verdict.findings)}
+    severity = {one.kind.value: one.severity.value for one in reversed(seen.findings)}
     for kind, count in seen.verdict.counts.items():
         found.add("findings", count, kind, severity[kind])
 

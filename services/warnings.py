@@ -14,14 +14,14 @@ from pydantic import BaseModel
 from minutebook.steps import SmallApp
 from models.action.document import ScheduledActionModel
 from models.action.recipients import EVERYBODY, RecipientFilterModel
-from models.celery_task import Signatures, misfit
+from models.celery_task import DEFAULT_QUEUE, Signatures, misfit
 from models.events import CREATED
 from models.problems import few_compared, meant
 from models.store import actions as store
 from models.store.operations.external_send import FOLLOWED_WITHIN
 from models.store.people import selection, users
 from models.store.people.users import User
-from models.store.workers import task_signatures
+from models.store.workers import GONE, known_tasks, task_signatures
 from models.tenant.document import SmallAppModel
 from models.values import NameOf
 from runtime.config import Settings
@@ -53,6 +53,8 @@ class KnownNames:
     kept_recipients: int | None = None
     # The parameters of Celery tasks, as their workers report them.
     signatures: Signatures = field(default_factory=dict)
+    # The tasks that live workers follow, by the queues that they read.
+    followed: Mapping[str, Collection[str]] = field(default_factory=dict)
     zone: str = "UTC"
     has_mail_server: bool = True
 
@@ -78,7 +80,11 @@ def action_warnings(
     )
     keeps = _keeping(connection, app, people)
     if any(one.operations.handed_over[0] is not None for one in models):
-        known = replace(known, signatures=task_signatures(connection, FOLLOWED_WITHIN))
+        known = replace(
+            known,
+            signatures=task_signatures(connection, FOLLOWED_WITHIN),
+            followed=known_tasks(connection, GONE),
+        )
     watched = {name for one in models if (name := one.when.watched) is not None}
     if watched:
         there = store.names_among(connection, app.id, watched)
@@ -161,7 +167,7 @@ def _keeping(connection: sa.Connection, app: SmallApp, people: Mapping[str, User
 def warnings_of(action: ScheduledActionModel, known: KnownNames) -> list[str]:
     """Return the warnings about `action`, one text each."""
     with few_compared():
-        unknown = [*_unknown(action, known)]
+        unknown = [*_unknown(action, known), *_unknown_task(action, known)]
     return [
         *unknown,
         *_no_recipients(action, known),
@@ -179,6 +185,19 @@ def _unsent_mail(action: ScheduledActionModel, known: KnownNames) -> Iterator[st
     mails = bool(action.operations.sending) or any(one.kind == "mail" for one in targets)
     if mails and not known.has_mail_server:
         yield UNSENT
+
+
+def _unknown_task(action: ScheduledActionModel, known: KnownNames) -> Iterator[str]:
+    """Yield a warning about a task that no live worker of its queue has."""
+    handed, queue = action.operations.handed_over
+    queue = queue or action.policy.queue or DEFAULT_QUEUE
+    followed = known.followed.get(queue)
+    if handed is None or handed.exchange or followed is None or handed.task in followed:
+        return
+    elsewhere = {task for tasks in known.followed.values() for task in tasks}
+    near = meant(handed.task, sorted({*followed, *elsewhere} - {handed.task}))
+    path = f'operations.celery_task.task "{handed.task}"'
+    yield f"{path}: no live worker of queue {queue} has this task{near}"
 
 
 def _misfits(action: ScheduledActionModel, known: KnownNames) -> Iterator[str]:

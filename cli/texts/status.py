@@ -41,6 +41,8 @@ def _verdict(verdict: Verdict) -> Iterator[str]:
             since = "" if one.since is None else f" (since {instant(one.since)})"
             yield f"  {one.severity:<9} {one.text}{since}"
             yield f"            {one.remedy}"
+            for each in one.consequences:
+                yield f"            consequence: {each.text}"
 
 
 def _disk(disk: Disk) -> Iterator[str]:

@@ -1,8 +1,10 @@
 """What a verdict asks of the database: what waits for a reader, the readers, and single facts."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,15 +13,18 @@ from models.operation import OperationState
 from models.sql import database_now, dicts, in_literals
 from models.store import celery_queues, key_values, pauses
 from models.store.celery_queues import Watched
-from models.store.conditions import IS_UNSTARTED
+from models.store.conditions import IS_LIVE, IS_UNSTARTED
 from models.store.pauses import Pause
 from models.store.scope import Scope
 from models.stored import document_in, instant_in
-from models.tables import WANTS_MAIL, actions, notices, operations
+from models.tables import WANTS_MAIL, action_cursor, actions, notices, operations
 from models.worker_kinds import OWN_TASKS, worker_kind_of
 from runtime.plug_ins import added
 
 DAY = timedelta(days=1)
+# By the default of its sessions, or as a standby.
+_READ_ONLY = """CASE WHEN pg_is_in_recovery() THEN 'standby'
+    WHEN current_setting('default_transaction_read_only') = 'on' THEN 'setting' END"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,8 @@ class Known:
     went_back: tuple[datetime, str] | None
     # The queues of the Celery application that actions send to.
     celery_queues: Mapping[str, Watched] = field(default_factory=dict)
+    # Why the database takes no changes: `standby`, `setting` or `file`; None if it does.
+    read_only: str | None = None
 
 
 def known(connection: sa.Connection) -> Known:
@@ -60,11 +67,40 @@ def known(connection: sa.Connection) -> Known:
         key_values.value_query(key_values.CLOCK_SET_BACK).scalar_subquery(),
         key_values.value_query(key_values.WENT_BACK).scalar_subquery(),
         key_values.value_query(key_values.CELERY_QUEUES).scalar_subquery(),
+        _read_only(connection),
     )
-    now, last_now, count, wants_mail, clock, lost, queues = connection.execute(query).one()
-    noted = (key_values.set_back_in(clock), _went_back(lost), celery_queues.read(queues))
-    in_force = pauses.in_force(connection)
-    return Known(now, instant_in(last_now), in_force, count, wants_mail is not None, *noted)
+    row = connection.execute(query).one()
+    now, last_now, count, wants_mail, clock, lost, queues, read_only = row
+    return Known(
+        now=now,
+        last_now=instant_in(last_now),
+        pauses=pauses.in_force(connection),
+        notices_failed=count,
+        wants_mail=wants_mail is not None,
+        read_only=read_only,
+        set_back=key_values.set_back_in(clock),
+        went_back=_went_back(lost),
+        celery_queues=celery_queues.read(queues),
+    )
+
+
+def _read_only(connection: sa.Connection) -> sa.ColumnElement[str | None]:
+    """Return why a transaction could not write; the one that asks writes nothing."""
+    if connection.dialect.name == "postgresql":
+        return sa.literal_column(_READ_ONLY, sa.String)
+    file = Path(str(connection.engine.url.database))
+    is_read_only = file.exists() and not os.access(file, os.W_OK)
+    return sa.literal("file" if is_read_only else None, sa.String)
+
+
+def due(connection: sa.Connection, scope: Scope, most: int) -> int:
+    """Return how many actions are due and not decided, at most so many: no daemon ticks."""
+    is_due = (action_cursor.c.next_occurrence_at <= database_now(), IS_LIVE)
+    its = sa.select(sa.literal(1)).join_from(
+        action_cursor, actions, actions.c.uid == action_cursor.c.action_uid
+    )
+    found = its.where(*is_due, scope.has(actions.c.small_app_id)).limit(most).subquery()
+    return int(connection.execute(sa.select(sa.func.count()).select_from(found)).scalar_one())
 
 
 def _went_back(stored: str | None) -> tuple[datetime, str] | None:

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from models.sql import Columns, database_now, in_literals, in_many, insert_ignoring
 from models.store.conditions import IS_UNSTARTED
+from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.tables import operations, pauses
 from models.worker_kinds import HTTP, OURS
 
@@ -176,15 +177,19 @@ def _is_of(target: Target) -> sa.ColumnElement[bool]:
     return sa.and_(pauses.c.kind == target.kind, pauses.c.name == target.name)
 
 
-def waiting(connection: sa.Connection, target: Target) -> int:
-    """Return how many unstarted operations the pause of a target covers."""
+def waiting(connection: sa.Connection, target: Target, scope: Scope = WHOLE_INSTALLATION) -> int:
+    """Return how many unstarted operations of a scope the pause of a target covers."""
     row = operations.c
     its = {
         PauseKind.ALL: sa.true(),
         PauseKind.APP: row.small_app_id == target.small_app_id,
         PauseKind.QUEUE: listed_queue(row) == target.name,
     }[target.kind]
-    counted = sa.select(sa.func.count()).select_from(operations).where(IS_UNSTARTED, its)
+    counted = (
+        sa.select(sa.func.count())
+        .select_from(operations)
+        .where(IS_UNSTARTED, its, scope.has(row.small_app_id))
+    )
     return int(connection.execute(counted).scalar_one())
 
 

@@ -121,6 +121,20 @@ def task_signatures(connection: sa.Connection, within: timedelta) -> Signatures:
     return found
 
 
+def known_tasks(connection: sa.Connection, within: timedelta) -> dict[str, frozenset[str]]:
+    """Return the tasks that workers seen within that span follow, by the queues that they read."""
+    query = sa.select(workers.c.queues, workers.c.follows).where(
+        workers.c.seen_at.between(database_now(-within), database_now(within)),
+        workers.c.stopped_at.is_(None),
+        workers.c.follows.is_not(None),
+    )
+    found: dict[str, frozenset[str]] = {}
+    for row in dicts(connection, query):
+        for queue in row["queues"].split(","):
+            found[queue.strip()] = found.get(queue.strip(), frozenset()) | {*_followed(row)}
+    return found
+
+
 def listened_queues(connection: sa.Connection, within: timedelta) -> frozenset[str]:
     """Return the broker's names of the queues that live workers consume."""
     return queues_of(live_workers(connection, within))

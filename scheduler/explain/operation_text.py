@@ -84,7 +84,7 @@ def sends_again(status: Status) -> str:
         return "no daemon has ever ticked; start one with `minutebook up`"
     broker = status.tick["report"].get("broker_error")
     if broker:
-        return f"the broker was unavailable at the last tick ({broker})"
+        return f"at the last tick, {broker}"
     return f"the next tick does it; the last one was at {format_instant(status.tick['now'])}"
 
 

@@ -9,6 +9,7 @@ from broker.celery_rules import application_of, rules_of
 from models.action.plan import Plan, read_plan
 from models.celery_task import HANDED_OVER, CeleryRules, HandOver
 from models.errors import BrokerUnavailable
+from models.notices import BROKERS, FindingKind
 from models.store import workers
 from models.store.operations.external_send import FOLLOWED_WITHIN
 from runtime.config import Settings
@@ -25,7 +26,7 @@ def check_broker(settings: Settings) -> Iterator[Checked]:
     try:
         probe.probe_celery_broker(application)
     except BrokerUnavailable as error:
-        remedy = "check SCHED_CELERY_BROKER_URL, and whether it runs"
+        remedy = BROKERS[FindingKind.APPLICATION_BROKER_DOWN]
         yield fault("celery broker", str(error), remedy)
     else:
         yield ok("celery broker", "accepts and delivers messages")

@@ -30,7 +30,7 @@ from runtime.references import OF_SETTINGS, SecretMissing, resolved
 from runtime.sections import SecretSettings
 from runtime.skew import MAX_SKEW_S
 from services.doctor.celery import check_tasks
-from services.doctor.report import Checked, fault, ok, warning
+from services.doctor.report import Checked, Level, fault, ok, warning
 from services.verdict import Kind, Severity, Snapshot, Verdict, assess
 from services.verdict.finding import OF_ACTIONS
 from services.verdict.installation import how_to_read
@@ -99,11 +99,17 @@ def _all_stored(connection: sa.Connection, settings: Settings) -> Iterator[Check
 
 def _judged(verdict: Verdict) -> Iterator[Checked]:
     """Yield what the verdict found, but for single actions that are not quarantined."""
-    make = {Severity.BROKEN: fault, Severity.ATTENTION: warning, Severity.NOTE: warning}
+    levels = {Severity.BROKEN: Level.FAULT}
     for one in verdict.findings:
-        # It is measured by a check of its own, which needs no database.
-        if one.kind is not Kind.DISK and one.kind not in OF_ACTIONS - {Kind.QUARANTINED}:
-            yield make[one.severity](one.kind, one.text, one.remedy)
+        if one.kind not in OF_ACTIONS - {Kind.QUARANTINED}:
+            yield Checked(
+                what=one.kind,
+                level=levels.get(one.severity, Level.WARNING),
+                text=one.text,
+                remedy=one.remedy,
+                since=one.since,
+                consequences=tuple(each.text for each in one.consequences),
+            )
 
 
 def _clock(verdict: Verdict, skew_s: float) -> Iterator[Checked]:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from runtime.config import Settings
 from runtime.plug_ins import plug_ins
-from services.doctor.report import Checked, ok, warning
+from services.doctor.report import Checked, fault, ok, warning
 from services.view import View
 
 # Those of the kernel; see `parts`.
@@ -30,6 +30,7 @@ ENOUGH = 5 * 2**30
 # With less, nothing can be written for long.
 NO_SPACE = 50 * 2**20
 MEASURED_AGAIN_S = 60
+MAKE_ROOM = "free some space, keep less history, or move the home folder"
 
 
 class Disk(View):
@@ -79,12 +80,17 @@ def is_nearly_full(free: int, size: int) -> bool:
 
 def check_disk(settings: Settings) -> Iterator[Checked]:
     """Yield what the home folder takes, and a warning if its file system is nearly full."""
-    disk = measured(settings.home)
+    disk = disk_of(settings)
     shown = ", ".join(f"{part} {in_words(size)}" for part, size in disk.taken.items())
     yield ok("disk", f"{in_words(disk.total)}{': ' if shown else ''}{shown}; {disk.left_in_words}")
     if disk.is_nearly_full:
-        text = f"the file system of {settings.home} is nearly full: {disk.left_in_words}"
-        yield warning("disk", text, "free some, keep less history, or move the home folder")
+        make = fault if disk.free < NO_SPACE else warning
+        yield make("disk", nearly_full(disk, settings.home), MAKE_ROOM)
+
+
+def nearly_full(disk: Disk, home: Path) -> str:
+    """Return the finding that the file system of a home folder is nearly full."""
+    return f"the file system of {home} is nearly full: {disk.left_in_words}"
 
 
 def parts() -> dict[str, tuple[str, str]]:

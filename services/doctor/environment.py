@@ -1,7 +1,6 @@
 """Run all checks of doctor, including those of settings, home, broker, mail and steps."""
 
 import os
-import shutil
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,13 +10,14 @@ from broker import probe
 from broker.names import DEFAULT, HEAVY, QUICK
 from minutebook.steps import registered_steps
 from models.errors import BrokerUnavailable
+from models.notices import BROKERS, FindingKind
 from runtime.config import InvalidSetting, Settings, unknown_variables
 from runtime.database import make_engine
 from runtime.extras import HOW_TO_INSTALL
 from runtime.folders import fault_of
 from services.doctor.celery import check_broker
 from services.doctor.database import check_database
-from services.doctor.disk import NO_SPACE, check_disk
+from services.doctor.disk import check_disk
 from services.doctor.report import Check, Checked, Report, fault, look, ok, warning
 from services.installation import Installation
 from services.verbs import ADMINISTER, Verb
@@ -29,7 +29,6 @@ from tasks.registry import Registry
 WITHIN_S = 12.0
 MAIL_WITHIN_S = 5.0
 MANY_MESSAGES = 10_000
-LITTLE_SPACE = 1024 * 2**20
 
 
 @Verb("run_doctor", "GET /api/doctor", ADMINISTER, is_of_installation=True)
@@ -83,11 +82,7 @@ def _check_home(home: Path) -> Iterator[Checked]:
     unsafe = fault_of(home)
     if unsafe is not None:
         yield warning("home", f"{home} {unsafe}", f"chmod 700 {home}")
-    free = shutil.disk_usage(home).free
-    if free < LITTLE_SPACE:
-        make = fault if free < NO_SPACE else warning
-        yield make("home", f"{free // 2**20} MiB are free on its disk", "make room")
-    elif unsafe is None:
+    else:
         yield ok("home", str(home))
 
 
@@ -103,7 +98,7 @@ def _check_broker(settings: Settings) -> Iterator[Checked]:
     try:
         found = probe.probe(settings, (QUICK, HEAVY, DEFAULT))
     except BrokerUnavailable as error:
-        remedy = "check SCHED_BROKER_URL, and whether it runs"
+        remedy = BROKERS[FindingKind.BROKER_DOWN]
         if settings.uses_embedded_broker:
             remedy = "run `minutebook up`, or set SCHED_BROKER_URL"
         yield fault("broker", str(error), remedy)

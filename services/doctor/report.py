@@ -1,13 +1,13 @@
 """The findings of `minutebook doctor`, and the parallel run of its checks."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from threading import Thread
 
 from pydantic import Field
 
 from runtime.clock import monotonic
-from services.view import Listing, View
+from services.view import Instant, Listing, View
 
 
 class Level(StrEnum):
@@ -25,6 +25,8 @@ class Checked(View):
     level: Level = Field(description="`ok`, or how bad it is.")
     text: str = Field(description="What was found.")
     remedy: str | None = Field(None, description="What to do about it.")
+    since: Instant | None = Field(None, description="Since when, if that is known.")
+    consequences: tuple[str, ...] = Field((), description="What follows from it.")
 
 
 class Report(Listing[Checked]):
@@ -76,8 +78,17 @@ def look(checks: dict[str, Check], within_s: float) -> list[Checked]:
     for thread in threads.values():
         thread.join(max(0.0, end - monotonic()))
     silent = f"no answer within {within_s:g} s"
-    return [
+    every = [
         finding
         for what in checks
         for finding in found.get(what, [fault(what, silent, "is it reachable from here?")])
     ]
+    return [one for one in every if not _is_said_by_another(one, every)]
+
+
+def _is_said_by_another(one: Checked, every: Sequence[Checked]) -> bool:
+    """Return whether another finding says the same, and perhaps what follows from it."""
+    others = (other for other in every if other is not one)
+    return one.level is not Level.OK and any(
+        other.text.startswith(one.text) and other.level is not Level.OK for other in others
+    )

@@ -65,7 +65,7 @@ def overview_of(installation: Installation) -> Overview:
 def _overview(connection: sa.Connection, installation: Installation) -> Overview:
     scope, settings = installation.scope, installation.settings
     apps = {one.id: one.name for one in tenants.listed(connection)}
-    now, daemon, verdict, _ = assess(connection, settings, scope, apps)
+    now, daemon, verdict, *_ = assess(connection, settings, scope, apps)
     if daemon is not None and scope.small_app_id is not None:
         # The report of a tick counts and names the actions of other small apps, too.
         daemon = daemon.model_copy(update={"report": {}})

@@ -96,7 +96,7 @@ def status(installation: Installation) -> Status:
 
 def status_in(connection: sa.Connection, settings: Settings) -> Status:
     """Return the status of a database's installation."""
-    now, daemon, verdict, facts = assess(connection, settings)
+    now, daemon, verdict, _, facts = assess(connection, settings)
     total, active = actions.count(connection)
     return Status(
         now=now,

@@ -8,17 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from pydantic import Field
 
-from models.action.health import REMEDIES
-from models.notices import FindingKind
 from models.problems import listed
-from models.store import installation_facts, overview, tenants, workers
-from models.store.actions.status import health_in, perhaps_unhealthy
+from models.store import installation_facts, overview, pauses, tenants, workers
+from models.store.actions.status import perhaps_unhealthy
 from models.store.installation_facts import DAY
+from models.store.operations.eta import slow_runs
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from runtime.config import Settings
 from runtime.database import reading
@@ -26,8 +25,10 @@ from services.daemon import Daemon, daemon_in
 from services.doctor.disk import disk_of
 from services.installation import Installation
 from services.lookup import find_app
-from services.verdict.finding import OF_ACTIONS, Finding, Kind, Severity
-from services.verdict.installation import Facts, findings_of
+from services.verdict.actions import of_action, of_run
+from services.verdict.causes import folded
+from services.verdict.finding import OF_ACTIONS, Consequence, Finding, Kind, Severity
+from services.verdict.installation import MOST_DUE, Facts, findings_of
 from services.view import View
 
 # What waits for less is about to be taken.
@@ -43,9 +44,8 @@ WORDS: Mapping[Kind, str] = {
     Kind.ACTION_MISSED: "missed",
     Kind.ACTION_OVERDUE: "overdue",
     Kind.NEVER_RAN: "never ran",
+    Kind.RUN_SLOW: "slow",
 }
-# A quarantined action does nothing until somebody mends it.
-_SEVERITIES = {FindingKind.QUARANTINED: Severity.BROKEN}
 
 
 class State(StrEnum):
@@ -63,6 +63,9 @@ _OF_SEVERITY = {
 }
 
 
+_RANKS = {one: rank for rank, one in enumerate(Severity)}
+
+
 class Verdict(View):
     """How an installation or a small app stands."""
 
@@ -70,9 +73,12 @@ class Verdict(View):
     sentence: str = Field(description="The verdict in a sentence.")
     advice: str = Field(description="What to do about the worst finding; empty if all is well.")
     findings: tuple[Finding, ...] = Field(
-        description="The worst first; at most 100 about single actions."
+        description="The worst first, without what follows from another; at most 100 about "
+        "single actions."
     )
-    counts: dict[str, int] = Field(description="How many findings there are of each kind.")
+    counts: dict[str, int] = Field(
+        description="How many findings there are of each kind, with what follows from another."
+    )
 
     @property
     def unhealthy(self) -> int:
@@ -86,6 +92,8 @@ class Snapshot(NamedTuple):
     now: datetime
     daemon: Daemon | None
     verdict: Verdict
+    # All of it, what follows from something else too.
+    findings: Sequence[Finding]
     # What the verdict is made of, for those that show it too.
     facts: Facts
 
@@ -114,55 +122,58 @@ def assess(
         known = replace(known, pauses=own)
     daemon = daemon_in(connection, settings, known.now)
     has_error = daemon is not None and not LASTING.isdisjoint(daemon.report or {})
+    is_idle = daemon is None or not daemon.is_ticking
     facts = Facts(
         known=known,
         daemon=daemon,
         ticks=overview.last_ticks(connection, TICKS) if has_error else (),
         readers=workers.readers(connection, settings.worker.lease, DAY),
         waiting=installation_facts.waiting(connection, scope, WAITS_AT_LEAST),
+        due=installation_facts.due(connection, scope, MOST_DUE) if is_idle else 0,
+        paused=[(one, pauses.waiting(connection, one.target, scope)) for one in known.pauses],
     )
     disk = disk_of(settings) if scope.small_app_id is None else None
     rows = perhaps_unhealthy(connection, scope)
-    names = apps or ({one.id: one.name for one in tenants.listed(connection)} if rows else {})
-    of_actions = (_of_action(row, settings.alert.after, names) for row in rows)
-    found = [*findings_of(facts, settings, disk), *(one for one in of_actions if one is not None)]
-    return Snapshot(known.now, daemon, verdict_of(found), facts)
+    slow = slow_runs(connection, scope, settings.alert.overdue)
+    has_names = apps is None and (rows or slow)
+    names = ({one.id: one.name for one in tenants.listed(connection)} if has_names else apps) or {}
+    of_actions = (of_action(row, settings.alert.after, names) for row in rows)
+    found = [
+        *findings_of(facts, settings, disk),
+        *(of_run(one, names) for one in slow),
+        *(one for one in of_actions if one is not None),
+    ]
+    verdict = verdict_of(found, has_one_broker=_has_one_broker(settings))
+    return Snapshot(known.now, daemon, verdict, found, facts)
 
 
-def _of_action(
-    row: Mapping[str, Any], alert_after: int, names: Mapping[int, str]
-) -> Finding | None:
-    health = health_in(row, alert_after)
-    if health.trouble is None:
-        return None
-    return Finding(
-        kind=Kind(health.trouble),
-        severity=_SEVERITIES.get(health.trouble, Severity.ATTENTION),
-        since=health.since,
-        text=f"{row['name']}: {health.sentence}",
-        remedy=REMEDIES[health.trouble],
-        app=names.get(row["small_app_id"]),
-        action=row["name"],
-        uid=row["uid"],
-        operation=row["trouble_id"],
-        reason=row["trouble_reason"],
-    )
+def _has_one_broker(settings: Settings) -> bool:
+    own = settings.celery.broker_url.get_secret_value()
+    return own in {"", settings.effective_broker_url}
 
 
-def verdict_of(findings: Sequence[Finding]) -> Verdict:
-    """Return the verdict that follows from all findings."""
-    order = list(Severity)
-    ranked = sorted(findings, key=lambda one: (order.index(one.severity), one.kind in OF_ACTIONS))
-    worst = ranked[0].severity if ranked else Severity.NOTE
-    state = _OF_SEVERITY[worst]
+def verdict_of(findings: Sequence[Finding], *, has_one_broker: bool = True) -> Verdict:
+    """Return the verdict that follows from all findings: causes first.
+
+    `has_one_broker`: the Celery application shares the broker of our own queues.
+    """
+    roots = folded(findings, has_one_broker=has_one_broker)
+    ranked = sorted(roots, key=lambda one: (_RANKS[_worst(one)], one.kind in OF_ACTIONS))
+    state = _OF_SEVERITY[_worst(ranked[0]) if ranked else Severity.NOTE]
     sentence, advice = _said(ranked, state)
     return Verdict(
         state=state,
         sentence=sentence,
         advice=advice,
         findings=tuple(_bounded(ranked)),
-        counts=dict(Counter(one.kind.value for one in ranked)),
+        counts=dict(Counter(one.kind.value for one in findings)),
     )
+
+
+def _worst(one: Finding) -> Severity:
+    """Return the severity of a finding, or of what follows from it."""
+    severities = (one.severity, *(each.severity for each in one.consequences))
+    return min(severities, key=_RANKS.__getitem__)
 
 
 def _bounded(ranked: Iterable[Finding]) -> Iterable[Finding]:
@@ -206,6 +217,7 @@ def _capital(text: str) -> str:
 
 
 __all__ = [
+    "Consequence",
     "Finding",
     "Kind",
     "Severity",

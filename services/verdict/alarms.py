@@ -37,5 +37,8 @@ def is_over(row: Any, found: Mapping[UUID, tuple[Found, Any]], machine: str) -> 
 
 
 def is_due(row: Any, found: Mapping[UUID, Any], now: datetime, after: timedelta) -> bool:
-    """Return whether a row is to be told now: it is broken for longer than `after`."""
+    """Return whether a row is to be told now: it is broken for longer than `after`.
+
+    `found` are the causes: what follows from another one is told by that one.
+    """
     return row.id in found and row.told_at is None and now - row.began_at > after

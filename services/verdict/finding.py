@@ -32,8 +32,10 @@ class Kind(StrEnum):
     CLOCK = "clock"
     DATABASE_WENT_BACK = "database_went_back"
     DISK = "disk"
+    READ_ONLY = "database_read_only"
     LOCKED = "locked"
     PAUSED = "paused"
+    RUN_SLOW = "run_slow"
     NOTICE_REFUSED = "notice_refused"
     STEP_FAILED = "step_failed"
     MAIL_UNSET = "mail_unset"
@@ -50,14 +52,25 @@ OF_ACTIONS = frozenset(
 )
 
 
+class Consequence(View):
+    """What follows from a finding: it is over once that is mended."""
+
+    kind: Kind = Field(description="What it is about.")
+    severity: Severity = Field(description="As if it stood alone.")
+    count: int = Field(description="How many findings it stands for.")
+    text: str = Field(description="One clause.")
+
+
 class Finding(View):
     """What was found, and what to do about it."""
 
     kind: Kind = Field(description="What is wrong: `broker_down`, `action_failed` and so on.")
     severity: Severity = Field(description="`broken`, `attention` or `note`.")
     since: Instant | None = Field(None, description="Since when, if that is known.")
-    text: str = Field(description="One sentence.")
+    text: str = Field(description="What is wrong, and what waits for it, in a clause.")
     remedy: str = Field(description="What to do.")
+    consequences: tuple[Consequence, ...] = Field((), description="What follows from it.")
+    queue: str | None = Field(None, description="The queue, if it is about one.")
     app: str | None = Field(None, description="The small app that it is about, if it is about one.")
     action: str | None = Field(None, description="The action that it is about, if about one.")
     uid: UUID | None = Field(None, description="The uid of that action.")

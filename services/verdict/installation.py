@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from models.notices import BROKERS
 from models.problems import listed
 from models.store.installation_facts import DAY, Known, Waiting
-from models.store.pauses import PauseKind
+from models.store.pauses import Pause, PauseKind
 from models.store.ticks import CLOCK_WAS_WRONG
 from models.store.workers import Readers
 from models.values import counted
@@ -17,10 +18,21 @@ from models.worker_kinds import HTTP, OURS
 from runtime.config import Settings
 from runtime.skew import MAX_SKEW_S
 from services.daemon import Daemon
-from services.doctor.disk import NO_SPACE, Disk
+from services.doctor.disk import MAKE_ROOM, NO_SPACE, Disk, nearly_full
 from services.verdict.finding import Finding, Kind, Severity
 from services.words import instant
 
+# Of actions that are due while no daemon ticks, so many are counted.
+MOST_DUE = 1_000
+# Why a database takes no changes, and what to do.
+READ_ONLY: Mapping[str, tuple[str, str]] = {
+    "standby": ("it is a standby", "name its primary in SCHED_DATABASE_URL, or promote it"),
+    "setting": (
+        "default_transaction_read_only is on",
+        "reset it for the database (`ALTER DATABASE … RESET`) and our role (`ALTER ROLE … RESET`)",
+    ),
+    "file": ("we may only read its file", "let this account write to the file and its folder"),
+}
 START_DAEMON = "start `minutebook up`, or `minutebook daemon`"
 _BROKEN, _ATTENTION, _NOTE = Severity.BROKEN, Severity.ATTENTION, Severity.NOTE
 
@@ -35,6 +47,10 @@ class Facts:
     ticks: Sequence[Mapping[str, Any]]
     readers: Readers
     waiting: Sequence[Waiting]
+    # Actions that are due while no daemon ticks, at most MOST_DUE.
+    due: int = 0
+    # The pauses in force, and how many runs wait for the end of each.
+    paused: Sequence[tuple[Pause, int]] = ()
 
 
 def findings_of(facts: Facts, settings: Settings, disk: Disk | None) -> Iterator[Finding]:
@@ -42,6 +58,7 @@ def findings_of(facts: Facts, settings: Settings, disk: Disk | None) -> Iterator
 
     Without a disk, what only the whole installation may know is left out.
     """
+    yield from _read_only(facts)
     yield from _daemon(facts)
     yield from _older_release(facts)
     yield from _unreachable(facts, "broker_error", Kind.BROKER_DOWN)
@@ -50,7 +67,7 @@ def findings_of(facts: Facts, settings: Settings, disk: Disk | None) -> Iterator
     yield from _clocks(facts)
     yield from _went_back(facts.known)
     if disk is not None:
-        yield from _disk(disk, str(settings.home))
+        yield from _disk(disk, settings.home)
         yield from _locked(facts)
         yield from _lost(facts.readers)
         yield from _unread(facts, settings.alert.overdue)
@@ -64,13 +81,29 @@ def findings_of(facts: Facts, settings: Settings, disk: Disk | None) -> Iterator
 def _daemon(facts: Facts) -> Iterator[Finding]:
     daemon = facts.daemon
     if daemon is None:
-        yield _found(Kind.NO_DAEMON, _BROKEN, "no daemon has ticked yet", START_DAEMON)
+        text, since = "no daemon has ticked yet", None
     elif daemon.stopped_at is not None:
-        text = f"no daemon ticks: {daemon.name} was stopped"
-        yield _found(Kind.NO_DAEMON, _BROKEN, text, START_DAEMON, daemon.stopped_at)
+        text, since = f"no daemon ticks: {daemon.name} was stopped", daemon.stopped_at
     elif not daemon.is_ticking:
         text = f"no daemon ticks: the last tick was by {daemon.name}"
-        yield _found(Kind.NO_DAEMON, _BROKEN, text, START_DAEMON, daemon.last_tick_at)
+        since = daemon.last_tick_at
+    else:
+        return
+    yield _found(Kind.NO_DAEMON, _BROKEN, text + _due(facts.due), START_DAEMON, since)
+
+
+def _due(count: int) -> str:
+    """Return the clause about actions that are due meanwhile."""
+    number = f"{MOST_DUE:,} actions or more" if count >= MOST_DUE else counted(count, "action")
+    return f"; {number} {'is' if count == 1 else 'are'} due" if count else ""
+
+
+def _read_only(facts: Facts) -> Iterator[Finding]:
+    if facts.known.read_only is not None:
+        why, remedy = READ_ONLY[facts.known.read_only]
+        text = f"the database takes no changes: {why}"
+        since = None if facts.daemon is None else facts.daemon.last_tick_at
+        yield _found(Kind.READ_ONLY, _BROKEN, text, remedy, since)
 
 
 def _older_release(facts: Facts) -> Iterator[Finding]:
@@ -101,8 +134,22 @@ def _unreachable(facts: Facts, key: str, kind: Kind) -> Iterator[Finding]:
         if not tick["report"].get(key):
             break
         since = tick["finished_at"]
-    broker, remedy = BROKERS[kind]
-    yield _found(kind, _BROKEN, f"{broker} does not answer: {error}", remedy, since)
+    its = [one for one in facts.waiting if _is_of(kind, one.queue)]
+    yield _found(kind, _BROKEN, f"{error}{_waits(its)}", BROKERS[kind], since)
+
+
+def _is_of(kind: Kind, queue: str) -> bool:
+    is_ours = queue.startswith(OURS.prefix) and not queue.startswith(HTTP.prefix)
+    return is_ours == (kind is Kind.BROKER_DOWN)
+
+
+def _waits(waiting: Iterable[Waiting]) -> str:
+    return _wait(sum(one.count for one in waiting))
+
+
+def _wait(count: int) -> str:
+    """Return the clause about runs that wait meanwhile."""
+    return f"; {counted(count, 'run')} {'waits' if count == 1 else 'wait'}" if count else ""
 
 
 def _report(daemon: Daemon) -> Mapping[str, Any]:
@@ -114,11 +161,9 @@ def _workers(facts: Facts) -> Iterator[Finding]:
     for queue, waiting in _by_queue(facts.waiting):
         if queue in facts.readers.queues or not all(one.is_known for one in waiting):
             continue
-        count = sum(one.count for one in waiting)
-        wait = "run waits" if count == 1 else "runs wait"
-        text = f"{count:,} {wait} in queue {shown_queue(queue)}, and no live worker reads it"
+        text = f"no live worker reads queue {shown_queue(queue)}{_waits(waiting)}"
         since = min(one.since for one in waiting)
-        yield _found(Kind.NO_WORKER, _BROKEN, text, how_to_read(queue), since)
+        yield _found(Kind.NO_WORKER, _BROKEN, text, how_to_read(queue), since, queue=queue)
 
 
 def shown_queue(queue: str) -> str:
@@ -163,10 +208,11 @@ def _unread(facts: Facts, late: timedelta) -> Iterator[Finding]:
         if since is None or queue in known or not (is_counted or facts.known.now - since > late):
             continue
         wait = "1 task waits" if its.length == 1 else f"{its.length:,} tasks wait"
-        why = "no worker reads it" if is_counted else "it only grows: no worker seems to read it"
-        text = f"{wait} in queue {queue} of your application, and {why}"
+        who = "no worker reads" if is_counted else "no worker seems to read"
+        text = f"{who} queue {queue} of your application; {wait}"
         severity = _BROKEN if is_counted else _ATTENTION
-        yield _found(Kind.QUEUE_UNREAD, severity, text, how_to_read(queue), since)
+        remedy = how_to_read(queue)
+        yield _found(Kind.QUEUE_UNREAD, severity, text, remedy, since, queue=queue)
 
 
 def _behind(facts: Facts, late: timedelta) -> Iterator[Finding]:
@@ -180,7 +226,7 @@ def _behind(facts: Facts, late: timedelta) -> Iterator[Finding]:
                 f"the first for over {lasting(late)}"
             )
             remedy = "start more workers, or find what holds them: `minutebook run list`"
-            yield _found(Kind.QUEUE_BEHIND, _ATTENTION, text, remedy, since)
+            yield _found(Kind.QUEUE_BEHIND, _ATTENTION, text, remedy, since, queue=queue)
 
 
 def _clocks(facts: Facts) -> Iterator[Finding]:
@@ -212,12 +258,10 @@ def _went_back(known: Known) -> Iterator[Finding]:
     yield _found(Kind.DATABASE_WENT_BACK, _ATTENTION, text, remedy, at)
 
 
-def _disk(disk: Disk, home: str) -> Iterator[Finding]:
+def _disk(disk: Disk, home: Path) -> Iterator[Finding]:
     if disk.is_nearly_full:
-        text = f"the file system of {home} is nearly full: {disk.left_in_words}"
         severity = _BROKEN if disk.free < NO_SPACE else _ATTENTION
-        remedy = "free some space, keep less history, or move the home folder"
-        yield _found(Kind.DISK, severity, text, remedy)
+        yield _found(Kind.DISK, severity, nearly_full(disk, home), MAKE_ROOM)
 
 
 def _locked(facts: Facts) -> Iterator[Finding]:
@@ -256,16 +300,21 @@ def _mail(facts: Facts, settings: Settings) -> Iterator[Finding]:
 
 
 def _paused(facts: Facts) -> Iterator[Finding]:
-    for one in facts.known.pauses:
+    for one, waiting in facts.paused:
         end = "" if one.until is None else f" until {instant(one.until)}"
-        waits = "what is due is recorded, and sent when the pause ends"
-        text = f"{one.target.words} is paused{end}: {waits}"
+        text = f"{one.target.words} is paused{end}{_wait(waiting)}"
         option = "--all" if one.kind is PauseKind.ALL else f"--{one.kind} {one.name}"
         remedy = f"`minutebook resume {option}` ends it now"
-        yield _found(Kind.PAUSED, _ATTENTION, text, remedy, one.began_at)
+        covers = {} if one.kind is PauseKind.ALL else {str(one.kind): one.name}
+        yield _found(Kind.PAUSED, _ATTENTION, text, remedy, one.began_at, **covers)
 
 
 def _found(
-    kind: Kind, severity: Severity, text: str, remedy: str, since: datetime | None = None
+    kind: Kind,
+    severity: Severity,
+    text: str,
+    remedy: str,
+    since: datetime | None = None,
+    **covers: str,
 ) -> Finding:
-    return Finding(kind=kind, severity=severity, text=text, remedy=remedy, since=since)
+    return Finding(kind=kind, severity=severity, text=text, remedy=remedy, since=since, **covers)

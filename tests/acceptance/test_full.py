@@ -76,7 +76,7 @@ def test_what_is_due_while_the_broker_is_full_runs_once_there_is_room(
     actions = [installation.due_action(f"due {number}") for number in range(3)]
 
     until(lambda: len(installation.rows()) == 3, "all are recorded")
-    daemon.said("broker_error=OutOfMemoryError")
+    daemon.said("is out of memory, and takes no messages")
     rows = installation.rows(*(action.uid for action in actions))
     assert [row["state"] for row in rows] == ["pending"] * 3
     fill_broker(installation, is_full=False)

@@ -167,10 +167,8 @@ def note_brokers(
     Web processes and workers tell the admins that one lasts; this, that it is over.
     """
     for kind, error in errors.items():
-        name, remedy = BROKERS[kind]
         if error:
-            its = Found(kind, "", f"{name} does not answer: {error}", remedy)
-            findings.begin(connection, its)
+            findings.begin(connection, Found(kind, "", error, BROKERS[kind]))
     well = [findings.id_of(kind, "") for kind, error in errors.items() if not error]
     over = [row for row in findings.end(connection, well) if row.told_at is not None]
     until = quiet_until(read_clock(connection), alerts.quiet, alerts.timezone)

@@ -3,17 +3,25 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import median
+from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
 from models.operation import AttemptKey, OperationState
+from models.sql import database_now
+from models.store.conditions import IS_RUNNING
 from models.store.operations.heartbeat import ATTEMPT, IS_STILL_RUNNING, fence
-from models.tables import operations
+from models.store.scope import Scope
+from models.tables import actions, operations
 
 # How many operations are searched for successes; of more successes, only the newest count.
 MOST_SEEN = 100
 MOST_KNOWN = 10
+# Of the longest running ones, how many are judged.
+MOST_SLOW = 200
+# How long a run may take before it is slow, if no earlier one shows how long it should.
+WITHOUT_HISTORY = timedelta(hours=1)
 
 _of = operations.c
 _recent = (
@@ -32,6 +40,14 @@ _SAME = (
     .where(_recent.c.started_at.is_not(None), _recent.c.finished_at.is_not(None))
     .where(_recent.c.rewrites.is_not_distinct_from(sa.bindparam("its", type_=sa.Text)))
     .limit(MOST_KNOWN)
+)
+_LONG = (
+    sa.select(*(_of[name] for name in ("id", "action_uid", "small_app_id", "started_at", "eta_at")))
+    .add_columns(actions.c.name, database_now().label("now"))
+    .join(actions, actions.c.uid == _of.action_uid)
+    .where(IS_RUNNING)
+    .order_by(_of.started_at)
+    .limit(MOST_SLOW)
 )
 _WRITE = sa.update(operations).where(ATTEMPT, IS_STILL_RUNNING)
 
@@ -71,6 +87,42 @@ def estimate(
     ]
     usual = median(durations) if durations else expected
     return None if usual is None else row.started_at + usual
+
+
+@dataclass(frozen=True, slots=True)
+class SlowRun:
+    """A run that takes longer than usual; `usual` is None if no earlier one shows how long."""
+
+    id: UUID
+    action_uid: UUID
+    action: str
+    small_app_id: int
+    started_at: datetime
+    usual: timedelta | None
+
+
+def slow_runs(connection: sa.Connection, scope: Scope, late: timedelta) -> list[SlowRun]:
+    """Return the runs that take twice as long as usual, and longer by `late`; the oldest first.
+
+    Without an earlier success it is an hour.
+    """
+    query = _LONG.where(scope.has(_of.small_app_id), _of.started_at < database_now(-late))
+    return [
+        found
+        for row in connection.execute(query)
+        if (found := _slow(connection, row, late)) is not None
+    ]
+
+
+def _slow(connection: sa.Connection, row: sa.Row[Any], late: timedelta) -> SlowRun | None:
+    # Only our own workers write it when a run starts.
+    eta_at = row.eta_at or estimate(connection, row.id)
+    usual = None if eta_at is None else eta_at - row.started_at
+    limit = WITHOUT_HISTORY if usual is None else usual + max(usual, late)
+    if row.now - row.started_at < limit:
+        return None
+    its = (row.id, row.action_uid, row.name, row.small_app_id, row.started_at)
+    return SlowRun(*its, usual)
 
 
 def left_of(started_at: datetime | None, eta_at: datetime | None, now: datetime) -> Left:

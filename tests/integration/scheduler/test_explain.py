@@ -163,12 +163,14 @@ def test_one_that_is_not_sent_says_what_keeps_the_daemon(engine: sa.Engine, why:
     action = make_weekly(engine)
     make_operation(engine, action, SEVEN)
     with engine.begin() as connection:
-        ticks.report(connection, "here:1", SEVEN, 1.0, {"broker_error": "connection refused"})
+        ticks.report(
+            connection, "here:1", SEVEN, 1.0, {"broker_error": "Redis at a:1 refuses connections"}
+        )
 
     found = why(action, SEVEN)
 
     assert found.verdict == "pending"
-    assert "the broker was unavailable at the last tick (connection refused)" in found.text
+    assert "at the last tick, Redis at a:1 refuses connections" in found.text
 
 
 def test_one_that_waits_for_another_names_it(engine: sa.Engine, why: Why) -> None:

@@ -356,10 +356,10 @@ def test_a_rabbitmq_that_is_low_on_memory_or_disk_says_so(rabbit: OnRabbitMQ, wh
 
     with low_on(what, rabbit.server):
         refused = dispatch_ready(rabbit.engine)
-        with pytest.raises(BrokerUnavailable, match="it is low on memory or disk"):
+        with pytest.raises(BrokerUnavailable, match="is low on memory or disk"):
             probe(rabbit.settings, ["quick"])
 
-    assert "RabbitMQ takes no messages: it is low on memory or disk" in str(refused.error)
+    assert "is low on memory or disk, and takes no messages" in str(refused.error)
     assert row_of(rabbit.engine, id)["state"] == "pending"
 
 

@@ -7,7 +7,9 @@ import pytest
 import sqlalchemy as sa
 
 import minutebook
-from models.store.operations.eta import MOST_SEEN, estimate
+from models.sql import database_now
+from models.store.operations.eta import MOST_SEEN, estimate, slow_runs
+from models.store.scope import WHOLE_INSTALLATION
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes import Change
@@ -131,3 +133,36 @@ def test_a_running_operation_shows_it_and_an_ended_one_does_not(
     assert run_attempt(engine, settings, Registry(), (id, 1), "tests") == "success"
     assert shown[0]["eta_at"] - shown[0]["started_at"] == timedelta(seconds=120)
     assert row_of(engine, id)["eta_at"] is None
+
+
+def slow(engine: sa.Engine, action: Change, minutes: float, eta: float | None = None) -> list[Any]:
+    """Return what is usual of a run that has taken so long, if that is too long."""
+    id = make_operation(engine, action, NOON + minutes * MINUTE)
+    running: dict[str, Any] = {"state": "running", "worker": "w", "heartbeat_at": NOON}
+    eta_at = None if eta is None else database_now(60 * (eta - minutes))
+    started = database_now(-60 * minutes)
+    update_operation(engine, id, started_at=started, eta_at=eta_at, **running)
+    with reading(engine) as connection:
+        found = slow_runs(connection, WHOLE_INSTALLATION, 5 * MINUTE)
+    update_operation(engine, id, state="cancelled")
+    return [one.usual and round(one.usual / MINUTE) for one in found]
+
+
+def test_a_run_without_a_history_is_slow_after_an_hour(engine: sa.Engine) -> None:
+    action = make_action(engine)
+
+    assert (slow(engine, action, 59), slow(engine, action, 61)) == ([], [None])
+
+
+def test_a_run_is_slow_if_it_takes_twice_as_long_as_usual(engine: sa.Engine) -> None:
+    action = make_action(engine)
+
+    assert [slow(engine, action, one, eta=12) for one in (23, 25)] == [[], [12]]
+    assert [slow(engine, action, one, eta=0.5) for one in (5.4, 5.6)] == [[], [0]]
+
+
+def test_a_run_of_a_follower_is_compared_with_those_before_it(engine: sa.Engine) -> None:
+    action = make_action(engine)
+    make_ended(engine, action, 1, 720)
+
+    assert [slow(engine, action, one) for one in (23, 25)] == [[], [12]]

@@ -100,6 +100,30 @@ def test_arguments_that_a_task_does_not_take_are_a_remark_and_no_refusal(
     )
 
     known = f"; a worker that runs now has {TASK}(city, limit=5)"
-    assert fits == remarks(task="shop.tasks.other", kwargs={"x": 1}) == []
+    assert fits == []
     assert unknown == [f"operations.celery_task: got an unexpected keyword argument 'limt'{known}"]
     assert missing == [f"operations.celery_task: missing a required argument: 'city'{known}"]
+
+
+def test_a_task_that_no_live_worker_of_its_queue_has_is_a_remark_with_the_nearest_name(
+    settings: Settings, serve: Serve
+) -> None:
+    celery = settings.celery.model_copy(update={"tasks": ("shop.*",)})
+    web = with_shop(serve(settings.model_copy(update={"celery": celery})))
+    trust.trust_app(web.opened, APP, trust.TrustChange(tasks=("shop.*",), queues=("orders",)))
+    with web.engine.begin() as connection:
+        beat(connection, Heartbeat("celery@shop", "celery, orders", 1, follows=(TASK,)))
+    client = web.client(Role.EDITOR, APP)
+
+    def remarks(**task: Any) -> list[str]:
+        document = {**NIGHTLY, "name": "close", "operations": {"celery_task": task}}
+        answer = client.post("/api/actions:apply?dry_run=true", json=document)
+        assert answer.status_code == 200, answer.text
+        return list(answer.json()[0]["warnings"])
+
+    path = "operations.celery_task.task"
+    misspelt = f'{path} "shop.tasks.clos_day": no live worker of queue orders has this task'
+    assert remarks(task="shop.tasks.clos_day", queue="orders") == [
+        f'{misspelt}; did you mean "{TASK}"?'
+    ]
+    assert remarks(task=TASK, queue="orders") == remarks(task=TASK) == []

@@ -76,7 +76,7 @@ def test_nothing_is_found_where_all_is_well(settings: Settings) -> None:
         ),
         pytest.param(
             replace(WELL, daemon=ticking({"broker_error": "refused"})),
-            Kind.BROKER_DOWN, Severity.BROKEN, "the broker does not answer: refused",
+            Kind.BROKER_DOWN, Severity.BROKEN, "refused",
             id="broker_down",
         ),
         pytest.param(
@@ -96,13 +96,13 @@ def test_nothing_is_found_where_all_is_well(settings: Settings) -> None:
         pytest.param(
             replace(WELL, waiting=(replace(WAITS, queue="minutebook.heavy"),)),
             Kind.NO_WORKER, Severity.BROKEN,
-            "3 runs wait in queue heavy, and no live worker reads it",
+            "no live worker reads queue heavy; 3 runs wait",
             id="no_worker",
         ),
         pytest.param(
             replace(WELL, waiting=(replace(WAITS, queue="orders", count=1),)),
             Kind.NO_WORKER, Severity.BROKEN,
-            "1 run waits in queue orders, and no live worker reads it",
+            "no live worker reads queue orders; 1 run waits",
             id="no_worker_of_an_application",
         ),
         pytest.param(
@@ -120,14 +120,13 @@ def test_nothing_is_found_where_all_is_well(settings: Settings) -> None:
         pytest.param(
             known(celery_queues={"reports": Watched(2156, 0, 0, NOW - MINUTE)}),
             Kind.QUEUE_UNREAD, Severity.BROKEN,
-            "2,156 tasks wait in queue reports of your application, and no worker reads it",
+            "no worker reads queue reports of your application; 2,156 tasks wait",
             id="queue_unread",
         ),
         pytest.param(
             known(celery_queues={"reports": Watched(1, None, 0, NOW - 16 * MINUTE)}),
             Kind.QUEUE_UNREAD, Severity.ATTENTION,
-            "1 task waits in queue reports of your application, and it only grows: "
-            "no worker seems to read it",
+            "no worker seems to read queue reports of your application; 1 task waits",
             id="queue_that_only_grows",
         ),
         pytest.param(
@@ -172,10 +171,24 @@ def test_nothing_is_found_where_all_is_well(settings: Settings) -> None:
             id="notice_refused",
         ),
         pytest.param(
-            known(pauses=(PAUSE,)), Kind.PAUSED, Severity.ATTENTION,
-            "everything is paused until 2027-01-04T12:01:00Z: "
-            "what is due is recorded, and sent when the pause ends",
+            replace(WELL, paused=[(PAUSE, 4)]), Kind.PAUSED, Severity.ATTENTION,
+            "everything is paused until 2027-01-04T12:01:00Z; 4 runs wait",
             id="paused",
+        ),
+        pytest.param(
+            replace(WELL, daemon=ticking({"broker_error": "refused"}), waiting=(WAITS,)),
+            Kind.BROKER_DOWN, Severity.BROKEN, "refused; 3 runs wait",
+            id="broker_down_with_runs",
+        ),
+        pytest.param(
+            replace(WELL, daemon=None, due=1), Kind.NO_DAEMON, Severity.BROKEN,
+            "no daemon has ticked yet; 1 action is due",
+            id="actions_due",
+        ),
+        pytest.param(
+            known(read_only="setting"), Kind.READ_ONLY, Severity.BROKEN,
+            "the database takes no changes: default_transaction_read_only is on",
+            id="read_only",
         ),
     ],
 )  # fmt: skip
