@@ -109,6 +109,7 @@ def queues_of(application: Application, names: Iterable[str]) -> dict[str, tuple
 
 def _queues_of(application: Application, names: Iterable[str]) -> dict[str, tuple[int, int | None]]:
     found: dict[str, tuple[int, int | None]] = {}
+    link_to(application).ping()
     for name in names:
         try:
             seen = messages_and_readers(link_to(application).connection, name)

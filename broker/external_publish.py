@@ -43,8 +43,8 @@ NOTHING_TAKEN = (
 # For how long a broker that failed is left alone. One that accepts connections and then says
 # nothing takes ten seconds each time, and all that the tick sends after it waits.
 LEFT_ALONE_S = 10.0
-# By the broker's URL, until when.
-_left_alone_until: dict[str, float] = {}
+# By the broker's URL, until when, and how it failed.
+_left_alone: dict[str, tuple[float, str]] = {}
 
 
 @dataclass
@@ -87,9 +87,9 @@ def hand_over(engine: sa.Engine, messages: Sequence[Message], application: Appli
     Never raises if the broker is down.
     """
     settings, count = settings_in_use(), 0
-    if is_left_alone(application):
+    if (error := why_left_alone(application)) is not None:
         # A later tick sends them, once their reservation has expired.
-        return Sent(0, "the broker of the Celery application was unavailable a moment ago")
+        return Sent(0, error)
     for chunk in parts_of(messages, AT_A_TIME):
         with engine.begin() as connection:
             handed = external_send.begin(connection, chunk, rules_of(settings), settings.alert)
@@ -98,15 +98,16 @@ def hand_over(engine: sa.Engine, messages: Sequence[Message], application: Appli
         count += len(outcome.accepted)
         if outcome.error is not None:
             _log(outcome, len(handed))
-            _left_alone_until[application.url] = monotonic() + LEFT_ALONE_S
+            _left_alone[application.url] = (monotonic() + LEFT_ALONE_S, outcome.error)
             return Sent(count, outcome.error)
     return Sent(count)
 
 
-def is_left_alone(application: Application) -> bool:
-    """Return whether the application's own broker failed a moment ago."""
+def why_left_alone(application: Application) -> str | None:
+    """Return how the application's own broker failed a moment ago, None if it did not."""
+    until, error = _left_alone.get(application.url, (0.0, ""))
     is_shared = application.url == settings_in_use().effective_broker_url
-    return not is_shared and monotonic() < _left_alone_until.get(application.url, 0.0)
+    return error if not is_shared and monotonic() < until else None
 
 
 def _settle(engine: sa.Engine, outcome: Answers, settings: Settings) -> None:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from broker.celery_rules import application_of
 from broker.external_link import queues_of
-from broker.external_publish import is_left_alone
+from broker.external_publish import why_left_alone
 from broker.in_use import settings_in_use
 from broker.sending import send_reserved
 from models.errors import BrokerUnavailable
@@ -187,11 +187,18 @@ class Tick:
             self.report.broker_error = str(error)
 
     def look_at_application(self, found: Found) -> None:
-        """Note how the queues of the Celery application grow, unless its broker is unavailable."""
+        """Note how the queues of the Celery application grow, and whether its broker is down.
+
+        Once it was, each tick asks it, whether there is something to send or not.
+        """
         application = application_of(settings_in_use())
         watched = celery_queues.read(found.celery_queues)
         has_failed = self.report.broker_error or self.report.application_broker_error
-        if not watched or has_failed or is_left_alone(application):
+        was_down = FindingKind.APPLICATION_BROKER_DOWN in found.brokers_down
+        if has_failed or not (watched or was_down):
+            return
+        self.report.application_broker_error = why_left_alone(application)
+        if self.report.application_broker_error is not None:
             return
         try:
             seen = queues_of(application, watched)

@@ -11,6 +11,7 @@ from models.store.operations.eta import SlowRun
 from models.values.durations import lasting
 from models.worker_kinds import CELERY, HTTP, OURS
 from services.verdict.finding import Finding, Kind, Severity
+from services.words import instant
 
 # A quarantined action does nothing until somebody mends it.
 _SEVERITIES = {FindingKind.QUARANTINED: Severity.BROKEN}
@@ -26,7 +27,7 @@ def of_action(row: Mapping[str, Any], alert_after: int, names: Mapping[int, str]
         severity=_SEVERITIES.get(health.trouble, Severity.ATTENTION),
         since=health.since,
         text=f"{row['name']}: {health.sentence}",
-        remedy=REMEDIES[health.trouble],
+        remedy=_remedy(row, health.trouble),
         app=names.get(row["small_app_id"]),
         queue=_queue_of(row) if health.trouble is FindingKind.OVERDUE else None,
         action=row["name"],
@@ -34,6 +35,21 @@ def of_action(row: Mapping[str, Any], alert_after: int, names: Mapping[int, str]
         operation=row["trouble_id"],
         reason=row["trouble_reason"],
     )
+
+
+def _remedy(row: Mapping[str, Any], trouble: FindingKind) -> str:
+    """Return what to do, with the commands that do it."""
+    uid, run, is_over = row["uid"], row["trouble_id"], row["missed_at"] is None
+    if trouble is FindingKind.QUARANTINED:
+        return f"correct its document: `minutebook action edit {uid}`"
+    if trouble is FindingKind.NEVER_RAN and is_over:
+        return f"give it another date or rule: `minutebook action edit {uid}`"
+    if trouble is FindingKind.OVERDUE:
+        at = instant(row["overdue_since"])
+        return f"see what its run waits for: `minutebook action explain {uid} {at}`"
+    if run is None:
+        return REMEDIES[trouble]
+    return f"see why: `minutebook run show {run}`; run it again: `minutebook run retry {run}`"
 
 
 def _queue_of(row: Mapping[str, Any]) -> str | None:
@@ -56,7 +72,8 @@ def of_run(run: SlowRun, names: Mapping[int, str]) -> Finding:
         severity=Severity.ATTENTION,
         since=run.started_at,
         text=f"{run.action}: {text}",
-        remedy=f"`minutebook run show {run.id}` shows what it does, `run cancel` stops it",
+        remedy=f"`minutebook run show {run.id}` shows what it does; "
+        f"`minutebook run cancel {run.id}` stops it",
         app=names.get(run.small_app_id),
         action=run.action,
         uid=run.action_uid,

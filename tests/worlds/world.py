@@ -437,7 +437,7 @@ class World:
             "runtime.database.Event": waits,
             "broker.app.publish": self.post.publish,
             "broker.external_publish.link_to": self.outside.link,
-            "broker.external_publish._left_alone_until": {},
+            "broker.external_publish._left_alone": {},
             "runtime.logs.events._said_at": {},
             "scheduler.sweep.depths": self.post.depths,
             "scheduler.tick.queues_of": self.post.seen,

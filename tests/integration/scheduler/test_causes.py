@@ -96,7 +96,7 @@ def test_the_outage_is_one_finding_whose_end_the_tick_tells(
         (row,) = connection.execute(sa.select(findings)).all()
         (notice,) = connection.execute(sa.select(notices)).mappings()
     assert (row.kind, row.began_at < row.ended_at) == ("broker_down", True)
-    assert "does not answer" in row.text
+    assert "refuses connections" in row.text
     assert (told_as(notice), notice["target"]["to"]) == ("broker_down over", "ops@example.com")
 
 
