@@ -16,11 +16,9 @@ class Role(StrEnum):
 class TokenKind(StrEnum):
     """What a token opens: each door accepts only its own kind."""
 
-    # The HTTP API, as `Authorization: Bearer`; and a session, at the sign-in.
+    # The HTTP API, as `Authorization: Bearer`; and the pages, at the sign-in.
     TOKEN = "token"  # noqa: S105 - a kind, no secret
-    # The pages, as a cookie.
-    SESSION = "session"
-    # A link: it opens one session, once.
+    # The pages, once.
     LINK = "link"
 
 

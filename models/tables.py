@@ -542,9 +542,9 @@ tokens = sa.Table(
     _at("revoked_at"),
     _text("kind", default=TokenKind.TOKEN),
     _one_of("kind", TokenKind),
-    # The token that opened a session: the session ends with it.
+    # The token that a link signs in by; without one, the link itself is it once it was used.
     sa.Column("parent", sa.ForeignKey("tokens.id")),
-    # The person or program that it was made for; of a session, the one of its token or link.
+    # The person or program that it was made for.
     _line("name"),
     # The tasks of the Celery application that its bearer follows: a list of patterns.
     sa.Column("tasks", StoredTexts()),

@@ -13,7 +13,7 @@ from services.verbs import ADMINISTER, Verb
 from services.view import PAGE, Cursor, Instant, Limit, Page, View, first_of
 
 # The verbs of these objects identify them by ids of ours.
-WITH_IDS = frozenset({"action", "backfill", "link", "operation", "session", "token"})
+WITH_IDS = frozenset({"action", "backfill", "link", "operation", "token"})
 
 
 class AuditEntry(View):

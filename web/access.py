@@ -2,18 +2,20 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
 import anyio.to_thread
+import sqlalchemy as sa
 from fastapi import Depends, Query, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from models.roles import Permission, Role, TokenKind
+from models.roles import Permission, Role
 from models.store import tokens
 from models.store.tokens import Bearer
-from runtime.database import glancing
+from runtime.database import DATABASE_AWAY, glancing
 from services.installation import Installation
 from services.lookup import unknown_app
 from web.problems import Forbidden, Unauthorized
@@ -21,9 +23,7 @@ from web.routing import WORKERS
 
 UNNAMED = "send a token as `Authorization: Bearer …`"
 # A worker of the same account on this machine follows every task.
-LOCAL = Bearer(
-    "", Role.WORKER, None, None, None, TokenKind.TOKEN, "a worker at web.sock", tasks=("*",)
-)
+LOCAL = Bearer("", Role.WORKER, None, "a worker at web.sock", tasks=("*",))
 
 _scheme = HTTPBearer(auto_error=False, description="A token of `minutebook token create`.")
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_scheme)]
@@ -43,6 +43,8 @@ class Access:
 
 
 Resolve = Callable[..., Any]
+# Finds the bearer of a secret, and whether to note its use.
+Find = Callable[[sa.Connection, str], tuple[Bearer, bool] | None]
 # The access of each dependency that the endpoints use; a test compares the page of roles with it.
 ACCESS: dict[Resolve, Access] = {}
 
@@ -100,7 +102,7 @@ async def _bearer(
     """Return the bearer of the request's token; raises the error to answer with."""
     if credentials is None:
         raise Unauthorized(UNNAMED)
-    known = partial(authenticated, request, credentials.credentials, TokenKind.TOKEN)
+    known = partial(authenticated, request, credentials.credentials)
     if permission is Permission.WORK:
         bearer = await asyncio.get_running_loop().run_in_executor(WORKERS, known)
     else:
@@ -116,7 +118,7 @@ def worker_of(request: Request, permission: Permission) -> Bearer:
     scheme, _, text = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not text:
         raise Unauthorized(UNNAMED)
-    bearer = authenticated(request, text.strip(), TokenKind.TOKEN)
+    bearer = authenticated(request, text.strip())
     require(bearer, permission)
     return bearer
 
@@ -127,21 +129,21 @@ def is_local(request: Request) -> bool:
     return path is not None and request.scope.get("server") == (path, None)
 
 
-def authenticated(request: Request, text: str, kind: TokenKind) -> Bearer:
-    """Return the bearer of a token or link; raises Unauthorized."""
-    bearer = bearer_of(request, text, kind)
+def authenticated(request: Request, text: str) -> Bearer:
+    """Return the bearer of a token; raises Unauthorized."""
+    bearer = found_bearer(request, tokens.bearer_of, text)
     if bearer is None:
-        raise Unauthorized(f"the {kind} is unknown, expired or revoked")
+        raise Unauthorized("the token is unknown, expired or revoked")
     return bearer
 
 
-def bearer_of(request: Request, text: str, kind: TokenKind) -> Bearer | None:
-    """Return the bearer of a valid secret of a kind, and note its use."""
+def found_bearer(request: Request, find: Find, text: str) -> Bearer | None:
+    """Return the bearer of a valid token or cookie, and note its use if the database lets us."""
     opened: Installation = request.app.state.installation
     with glancing(opened.engine) as connection:
-        bearer, is_stale = tokens.bearer_of(connection, text, kind) or (None, False)
+        bearer, is_stale = find(connection, text) or (None, False)
     if bearer is not None and is_stale:
-        with opened.engine.begin() as connection:
+        with suppress(*DATABASE_AWAY), opened.engine.begin() as connection:
             tokens.note_use(connection, bearer.token_id)
     return bearer
 
@@ -150,7 +152,7 @@ def require(bearer: Bearer, permission: Permission) -> None:
     """Raise Forbidden if the bearer's role does not permit something."""
     if not bearer.may(permission):
         hint = _hint(bearer, permission)
-        raise Forbidden(f"a {bearer.kind} of the role {bearer.role} may not {permission}{hint}")
+        raise Forbidden(f"the role {bearer.role} may not {permission}{hint}")
 
 
 def _hint(bearer: Bearer, permission: Permission) -> str:

@@ -510,7 +510,7 @@ sa.Table(
     at("last_used_at"),
     at("revoked_at"),
     text("kind", default="token"),
-    one_of("kind", ("token", "session", "link")),
+    one_of("kind", ("token", "link")),
     sa.Column("parent", sa.ForeignKey("tokens.id")),
     text("name", optional=True),
     sa.Column("tasks", LIST),

@@ -49,7 +49,7 @@ def listed(
 def names_of(connection: sa.Connection, objects: Collection[str]) -> dict[str, str]:
     """Return the names of actions, of operations (their action's) and of tokens, by their ids.
 
-    A deleted action has its last name; a token or session has its person's, or its role.
+    A deleted action has its last name; a token has its person's, or its role.
     """
     uids = [UUID(text) for text in objects if _UID.fullmatch(text)]
     of_actions = sa.select(actions.c.uid, actions.c.name).where(actions.c.uid.in_(uids))

@@ -1,9 +1,14 @@
-"""Store tokens of the HTTP API, sessions of the pages and links; only a hash of each is kept."""
+"""Store tokens of the HTTP API, and links that sign in; only a hash of each is kept.
+
+A browser that is signed in has a cookie that names its token. The hash of the token is the key that
+signs the cookie: nothing is stored for it, and it opens nothing once the token is revoked.
+"""
 
 import hmac
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from hashlib import sha256
 from secrets import token_hex, token_urlsafe
@@ -17,16 +22,15 @@ from models.sql import database_now
 from models.store.scope import Scope
 from models.tables import small_apps, tokens
 
-PREFIXES = {TokenKind.TOKEN: "mbt", TokenKind.SESSION: "mbs", TokenKind.LINK: "mbl"}
+PREFIXES = {TokenKind.TOKEN: "mbt", TokenKind.LINK: "mbl"}
 # The last use is recorded to this precision, to write one row less with each request.
 USED_WITHIN = timedelta(minutes=1)
-# The author of what a person changes whom a proxy names, before the name.
-SIGNED_ON = "sso "
-# How long a session or a link that ended is kept.
+# How long a browser stays signed in.
+SIGNED_IN_FOR = timedelta(hours=12)
+# How long a link that ended is kept.
 KEPT_FOR = timedelta(days=30)
-# How many browsers one token signs in at a time.
-MOST_SESSIONS = 20
 _NO_HASH = sha256(b"").hexdigest()
+_COOKIE = re.compile("mbs_([0-9a-f]{12})_([0-9]{10})_([0-9a-f]{64})")
 _parents = tokens.alias("parents")
 
 
@@ -34,17 +38,12 @@ _parents = tokens.alias("parents")
 class Bearer:
     """The bearer of a valid token; `app_name` is None for the whole installation."""
 
-    # Empty for a person whom a proxy names.
+    # Empty for a person whom a proxy names, and for a worker of this machine.
     token_id: str
     role: Role
     app_name: str | None
-    small_app_id: int | None
-    # The token that a session or link comes from.
-    parent: str | None
-    kind: TokenKind
-    author: str
-    # The person or program that it was made for.
-    name: str | None = None
+    # The author of what the bearer changes.
+    actor: str
     # The tasks that a worker follows with it, by patterns; None for a worker of jobs.
     tasks: tuple[str, ...] | None = None
 
@@ -54,16 +53,6 @@ class Bearer:
             return False
         other = Permission.FOLLOW if self.tasks is None else Permission.WORK
         return self.role is not Role.WORKER or permission is not other
-
-    @property
-    def actor(self) -> str:
-        """The author of what the bearer changes."""
-        if not self.token_id:
-            return self.author
-        # A session ends; its token is known for longer, by `token list` and the audit trail.
-        opened_by = f" of token {self.parent}" if self.parent else ""
-        named = f" ({self.name})" if self.name else ""
-        return f"{self.kind} {self.token_id}{opened_by}{named}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,41 +98,74 @@ def any_made(connection: sa.Connection) -> bool:
     return connection.execute(query).first() is not None
 
 
-def bearer_of(connection: sa.Connection, text: str, kind: TokenKind) -> tuple[Bearer, bool] | None:
-    """Return the bearer of a valid token of a kind, and whether to note its use.
+def bearer_of(connection: sa.Connection, text: str) -> tuple[Bearer, bool] | None:
+    """Return the bearer of a valid token, and whether to note its use.
 
-    A token is not valid if it is unknown, wrong, of another kind, expired or revoked, if the token
-    that it comes from is, or if its small app is deleted. The time that this takes reveals nothing
-    about the secrets.
+    A token is not valid if it is unknown, wrong, expired or revoked, or if its small app is
+    deleted. The time that this takes reveals nothing about the secrets.
     """
-    row = connection.execute(_found(kind), {"its_id": _id_in(text, kind)}).one_or_none()
+    row = connection.execute(_tokens(), {"its_id": _id_in(text, TokenKind.TOKEN)}).one_or_none()
     is_right = hmac.compare_digest(_hash(text), _NO_HASH if row is None else row.hash)
-    if row is None or not is_right:
+    return (_bearer(row), row.is_stale) if row is not None and is_right else None
+
+
+def bearer_by_cookie(connection: sa.Connection, text: str) -> tuple[Bearer, bool] | None:
+    """Return the bearer of the valid token that a valid cookie names, and whether to note it."""
+    form = _COOKIE.fullmatch(text)
+    if form is None:
         return None
-    role, its = Role(row.role), (row.app_name, row.small_app_id, row.parent)
-    tasks = None if row.tasks is None else tuple(row.tasks)
-    return Bearer(row.id, role, *its, kind, row.created_by, row.name, tasks), row.is_stale
+    id, ends, signature = form.groups()
+    named = {"its_id": id, "ends_at": datetime.fromtimestamp(int(ends), UTC)}
+    row = connection.execute(_signed_in(), named).one_or_none()
+    expected = _signature(_NO_HASH if row is None else row.hash, id, ends)
+    is_right = hmac.compare_digest(expected, signature)
+    return (_bearer(row), row.is_stale) if row is not None and is_right else None
+
+
+def cookie_of(connection: sa.Connection, id: str) -> str:
+    """Return a cookie that signs a browser in by a token."""
+    query = sa.select(tokens.c.hash, database_now(SIGNED_IN_FOR).label("ends_at"))
+    row = connection.execute(query.where(tokens.c.id == id)).one()
+    ends = str(int(row.ends_at.timestamp()))
+    return f"mbs_{id}_{ends}_{_signature(row.hash, id, ends)}"
 
 
 @cache
-def _found(kind: TokenKind) -> sa.Select[Any]:
+def _tokens() -> sa.Select[Any]:
     """Return the statement that finds a token; it is made once, for each request runs it."""
+    return _by_id(tokens.c.kind == TokenKind.TOKEN)
+
+
+@cache
+def _signed_in() -> sa.Select[Any]:
+    """Return the statement that finds the token, or the used link, of a cookie."""
+    is_used = (tokens.c.kind == TokenKind.TOKEN) | tokens.c.last_used_at.is_not(None)
+    ends_at = sa.bindparam("ends_at", type_=tokens.c.expires_at.type)
+    return _by_id(is_used & (ends_at > database_now()))
+
+
+def _by_id(condition: sa.ColumnElement[bool]) -> sa.Select[Any]:
     is_stale = tokens.c.last_used_at.is_(None) | (
         tokens.c.last_used_at < database_now(-USED_WITHIN)
     )
     query = _valid(
         tokens.c.id,
+        tokens.c.kind,
         tokens.c.role,
         tokens.c.hash,
-        tokens.c.small_app_id,
         tokens.c.parent,
-        tokens.c.created_by,
         tokens.c.name,
         tokens.c.tasks,
         small_apps.c.name.label("app_name"),
         is_stale.label("is_stale"),
     )
-    return query.where(tokens.c.kind == kind, tokens.c.id == sa.bindparam("its_id"))
+    return query.where(condition, tokens.c.id == sa.bindparam("its_id"))
+
+
+def _bearer(row: sa.Row[Any]) -> Bearer:
+    named = f" ({row.name})" if row.name else ""
+    tasks = None if row.tasks is None else tuple(row.tasks)
+    return Bearer(row.id, Role(row.role), row.app_name, f"{row.kind} {row.id}{named}", tasks)
 
 
 def note_use(connection: sa.Connection, id: str) -> None:
@@ -152,24 +174,33 @@ def note_use(connection: sa.Connection, id: str) -> None:
     connection.execute(used.values(last_used_at=database_now()))
 
 
-def use_up(connection: sa.Connection, id: str) -> bool:
-    """Revoke a link with its first use; return False if it was used before."""
-    link = (tokens.c.id == id) & (tokens.c.kind == TokenKind.LINK) & tokens.c.revoked_at.is_(None)
-    used = {"last_used_at": database_now(), "revoked_at": database_now()}
-    return connection.execute(sa.update(tokens).where(link).values(used)).rowcount == 1
+def use_link(connection: sa.Connection, text: str) -> str | None:
+    """Use a valid link up; return the id of the token that it signs in by, or None.
 
-
-def prune(connection: sa.Connection, parent: str | None) -> int:
-    """Delete the sessions and links that ended long ago, and too many of one token.
-
-    The oldest open sessions of `parent` beyond `MOST_SESSIONS` go. Return how many went.
+    A link of no token is one itself from now on, without a text that opens it: whoever has the text
+    of the link cannot sign cookies.
     """
+    link = (tokens.c.kind == TokenKind.LINK) & tokens.c.last_used_at.is_(None)
+    id = _id_in(text, TokenKind.LINK)
+    row = connection.execute(_by_id(link), {"its_id": id}).one_or_none()
+    is_right = hmac.compare_digest(_hash(text), _NO_HASH if row is None else row.hash)
+    if row is None or not is_right:
+        return None
+    used = {
+        "hash": _hash(token_urlsafe(32)),
+        "last_used_at": database_now(),
+        "expires_at": database_now(SIGNED_IN_FOR),
+    }
+    is_first = connection.execute(sa.update(tokens).where(link, tokens.c.id == id).values(used))
+    its: str = row.parent or id
+    return its if is_first.rowcount == 1 else None
+
+
+def prune(connection: sa.Connection) -> int:
+    """Delete the links that ended long ago; return how many."""
     ended_at = sa.func.coalesce(tokens.c.revoked_at, tokens.c.expires_at)
-    old = (tokens.c.kind != TokenKind.TOKEN) & (ended_at < database_now(-KEPT_FOR))
-    its = (tokens.c.kind == TokenKind.SESSION) & (tokens.c.parent == parent) & _lives(tokens)
-    newest_first = sa.select(tokens.c.id).where(its).order_by(*_NEWEST_FIRST)
-    surplus = tokens.c.id.in_(newest_first.offset(MOST_SESSIONS))
-    return connection.execute(sa.delete(tokens).where(old | surplus)).rowcount
+    old = (tokens.c.kind == TokenKind.LINK) & (ended_at < database_now(-KEPT_FOR))
+    return connection.execute(sa.delete(tokens).where(old)).rowcount
 
 
 def listed(
@@ -196,9 +227,9 @@ def listed(
 
 
 def revoke(connection: sa.Connection, id: str, scope: Scope) -> tuple[TokenKind, int | None]:
-    """Revoke a token, session or link of the scope, at once; return its kind and small app.
+    """Revoke a token or link of the scope, at once; return its kind and small app.
 
-    The sessions that a token opened end with it. Raises NotFound.
+    The cookies that name it end with it, as do its unused links. Raises NotFound.
     """
     its_own = (tokens.c.id == id) & tokens.c.revoked_at.is_(None)
     revoked = (
@@ -240,6 +271,10 @@ def _valid(*columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
 def _lives(one: sa.FromClause) -> sa.ColumnElement[bool]:
     expires_at = one.c.expires_at
     return one.c.revoked_at.is_(None) & (expires_at.is_(None) | (expires_at > database_now()))
+
+
+def _signature(key: str, id: str, ends: str) -> str:
+    return hmac.new(key.encode(), f"cookie {id} {ends}".encode(), sha256).hexdigest()
 
 
 def _hash(text: str) -> str:

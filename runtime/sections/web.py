@@ -44,9 +44,6 @@ class WebSettings(Section):
     download_s: float = Field(
         3600, gt=0, le=86_400, description="seconds one download of rows may take"
     )
-    session_hours: float = Field(
-        12, gt=0, le=2160, description="hours until a session of the dashboard ends"
-    )
     sso_header: str = Field(
         "", description="header in which a proxy of SCHED_WEB_PROXIES names who signed in"
     )

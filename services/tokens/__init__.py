@@ -137,7 +137,7 @@ def list_tokens(installation: Installation, limit: int, cursor: str | None = Non
 
 @Verb("revoke_token", "DELETE /api/tokens/{id}", ADMINISTER)
 def revoke(installation: Installation, id: str) -> RevokedToken:
-    """Revoke a token, with the sessions that it opened, or one session, at once.
+    """Revoke a token or a link, at once: browsers that it signed in are signed out.
 
     Raises NotFound.
     """

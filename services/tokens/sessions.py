@@ -1,14 +1,14 @@
-"""Open the sessions of the dashboard, and make links that open one."""
+"""Sign browsers in to the dashboard by a token, and make links that do so once."""
 
 from datetime import timedelta
 
-import sqlalchemy as sa
 from pydantic import Field
 
 from models.errors import Refused
 from models.roles import PERMITS, Permission, Role, TokenKind
-from models.store import audit, tokens
+from models.store import tokens
 from models.store.tokens import Bearer, TokenRequest
+from runtime.database import reading
 from runtime.plug_ins import plug_ins
 from runtime.sections.web import WebSettings
 from services.installation import Installation
@@ -18,33 +18,28 @@ LINK_LIFE = timedelta(hours=1)
 
 
 class NewLink(View):
-    """A link that opens one session. It is shown once: only a hash of it is stored."""
+    """A link that signs one browser in. It is shown once: only a hash of it is stored."""
 
     url: str = Field(description="The link; a path alone if the address is not known.")
     role: Role
     app: str | None = Field(description="Its small app; null for the whole installation.")
 
 
-def open_session(installation: Installation, bearer: Bearer) -> str | None:
-    """Open a session for the bearer of a token or a link; return its secret, kept nowhere.
+def sign_in(installation: Installation, bearer: Bearer) -> str:
+    """Return the cookie for the bearer of a token, and write nothing.
 
-    Return None if the link was used meanwhile. Raises Refused for a role that may not look.
+    Raises Refused for a role that may not look.
     """
     _may_look(bearer.role)
-    is_link = bearer.kind is TokenKind.LINK
-    wanted = TokenRequest(
-        bearer.role,
-        bearer.small_app_id,
-        _life(installation),
-        bearer.actor,
-        TokenKind.SESSION,
-        bearer.parent if is_link else bearer.token_id,
-        bearer.name,
-    )
+    with reading(installation.engine) as connection:
+        return tokens.cookie_of(connection, bearer.token_id)
+
+
+def use_link(installation: Installation, text: str) -> str | None:
+    """Use a link up, and return its cookie; None if it is unknown, used, expired or revoked."""
     with installation.engine.begin() as connection:
-        if is_link and not tokens.use_up(connection, bearer.token_id):
-            return None
-        return _open(connection, wanted)
+        id = tokens.use_link(connection, text)
+        return None if id is None else tokens.cookie_of(connection, id)
 
 
 def make_link(installation: Installation, role: Role) -> NewLink:
@@ -57,31 +52,15 @@ def make_link(installation: Installation, role: Role) -> NewLink:
         raise Refused("links open the dashboard, a plug-in that is not installed")
     app = installation.small_app if installation.is_bound else None
     app_id = None if app is None else app.id
-    # A link from this machine is of the account that made it.
-    name = installation.actor if installation.bearer is None else None
-    wanted = TokenRequest(role, app_id, LINK_LIFE, installation.actor, TokenKind.LINK, name=name)
+    # Of the account that made it.
+    name = installation.actor
+    wanted = TokenRequest(role, app_id, LINK_LIFE, name, TokenKind.LINK, name=name)
     with installation.engine.begin() as connection:
+        tokens.prune(connection)
         id, text = tokens.create(connection, wanted)
         installation.audit(connection, app_id, "link.create", {id: {"role": role}})
     url = f"{_address(installation.settings.web)}/sign-in/{text}"
     return NewLink(url=url, role=role, app=None if app is None else app.name)
-
-
-def _open(connection: sa.Connection, wanted: TokenRequest) -> str:
-    id, text = tokens.create(connection, wanted)
-    tokens.prune(connection, wanted.parent)
-    audit.write(
-        connection,
-        small_app_id=wanted.small_app_id,
-        actor=wanted.author,
-        verb="session.open",
-        objects={id: {"role": wanted.role}},
-    )
-    return text
-
-
-def _life(installation: Installation) -> timedelta:
-    return timedelta(hours=installation.settings.web.session_hours)
 
 
 def _may_look(role: Role) -> None:

@@ -258,7 +258,7 @@ ATTACKS = [
         ("test_a_secret_url_never_shows",),
     ),
     Attack(
-        "C7", "a page of another origin sends a change with a visitor's session", "it is refused",
+        "C7", "a page of another origin sends a change with a visitor's cookie", "it is refused",
         (
             "test_a_change_comes_from_a_page_of_ours",
             "test_a_page_of_another_origin_changes_nothing_in_chromium",

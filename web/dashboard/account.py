@@ -43,7 +43,7 @@ def set_zone(request: Request, visitor: Annotated[Visitor, changing(Permission.R
 def revoke_token(
     request: Request, id: str, visitor: Annotated[Visitor, changing(Permission.ADMINISTER)]
 ) -> Response:
-    """Revoke a token, with the sessions that it opened."""
+    """Revoke a token."""
     if "sure" not in visitor.form:
         return confirm(request, say("account.asks", id=id), "/account")
     tokens.revoke(visitor.opened, id)

@@ -79,7 +79,7 @@ class Page:
         self.query = f"?{request.url.query}" if request.url.query else ""
         self.zone = _zone(request.cookies.get(ZONE_COOKIE))
         self.now = utc_now()
-        # The Visitor; None for a page that needs no session.
+        # The Visitor; None for a page that needs no sign-in.
         self.visitor = getattr(request.state, "visitor", None)
         # What is paused, for the head of a whole page.
         self.pauses: tuple[PauseRow, ...] = ()

@@ -1,9 +1,9 @@
 """The visitor of a page, and what they may do.
 
-They have a session that a token or a link opened, or a proxy names them.
+Their browser has a cookie that names a token, or a proxy names them.
 
-Pages accept only the cookie of a session, and the API only a bearer token: no page of another site
-can reach the API by a visitor's cookie.
+Pages accept only the cookie, and the API only a bearer token: no page of another site can reach the
+API by a visitor's cookie.
 """
 
 from contextlib import suppress
@@ -16,13 +16,15 @@ from fastapi.responses import Response
 from starlette.datastructures import ImmutableMultiDict
 
 from models.errors import NotFound
-from models.roles import PERMITS, Permission, Role, TokenKind
+from models.roles import PERMITS, Permission, Role
+from models.store import tokens
 from models.store.schema import UnfitSchema
-from models.store.tokens import SIGNED_ON, Bearer
+from models.store.tokens import SIGNED_IN_FOR, Bearer
 from runtime.database import DATABASE_AWAY
 from runtime.visible import visible_line
 from services.installation import Installation
-from web.access import Access, bearer_of, declared, opened_for, require
+from web.access import Access, declared, found_bearer, opened_for, require
+from web.dashboard.texts import SIGNED_ON
 from web.middleware import FROM_PROXY
 from web.problems import BodyTooLarge, Forbidden, Unauthorized
 
@@ -35,7 +37,7 @@ DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
 class SignInNeeded(Unauthorized):
-    """The request has no open session."""
+    """The browser is not signed in."""
 
 
 # The fields of a form, as a browser sends them: `get` returns the last value of one.
@@ -47,16 +49,16 @@ class Visitor:
     """The person at the browser.
 
     `opened` is the part of the installation that the page shows, perhaps of one small app; `whole`
-    is all that the session may see.
+    is all that the visitor may see.
     """
 
     opened: Installation
     whole: Installation
     role: Role
-    # The small app that the session is bound to; None for the whole installation.
+    # The small app that the visitor is bound to; None for the whole installation.
     app_name: str | None
-    # Empty for a person whom a proxy names with each request.
-    session_id: str
+    # False for a person whom a proxy names with each request.
+    is_signed_in: bool
     # The fields of a change's form.
     form: Form = field(default_factory=Form)
 
@@ -68,8 +70,8 @@ class Visitor:
 def viewing(permission: Permission = Permission.READ, *, is_of_installation: bool = False) -> Any:
     """Return the dependency of a page: its Visitor.
 
-    A page below `/apps/{app}/` shows that small app, another the one of `?app=`, or all. The
-    session of a small app cannot open a page that is of the installation.
+    A page below `/apps/{app}/` shows that small app, another the one of `?app=`, or all. A visitor
+    of one small app cannot open a page that is of the installation.
     """
 
     def resolve(request: Request) -> Visitor:
@@ -81,7 +83,7 @@ def viewing(permission: Permission = Permission.READ, *, is_of_installation: boo
 def changing(permission: Permission, *, is_of_installation: bool = False) -> Any:
     """Return the dependency of a change: its Visitor, with the form that was sent.
 
-    Refuses what a page of another site sends, and to the session of a small app what is of the
+    Refuses what a page of another site sends, and to a visitor of one small app what is of the
     installation.
     """
 
@@ -165,10 +167,10 @@ def person_by_proxy(request: Request) -> str:
     return visible_line(said[0].strip())[:LONGEST_NAME]
 
 
-def bearer_by_session(request: Request) -> Bearer | None:
-    """Return the bearer of the open session of a browser."""
-    secret = request.cookies.get(COOKIE)
-    return bearer_of(request, secret, TokenKind.SESSION) if secret else None
+def bearer_by_cookie(request: Request) -> Bearer | None:
+    """Return the bearer of the token by which a browser is signed in."""
+    cookie = request.cookies.get(COOKIE)
+    return found_bearer(request, tokens.bearer_by_cookie, cookie) if cookie else None
 
 
 def _bearer_by_proxy(request: Request) -> Bearer | None:
@@ -176,7 +178,7 @@ def _bearer_by_proxy(request: Request) -> Bearer | None:
     if not name:
         return None
     role = Role(request.app.state.installation.settings.web.sso_role)
-    return Bearer("", role, None, None, None, TokenKind.SESSION, f"{SIGNED_ON}{name}")
+    return Bearer("", role, None, f"{SIGNED_ON}{name}")
 
 
 def own_path(text: str) -> str:
@@ -191,13 +193,12 @@ def own_path(text: str) -> str:
     return text if is_ours else "/"
 
 
-def remember(request: Request, response: Response, secret: str) -> Response:
-    """Let the browser keep a session."""
-    opened: Installation = request.app.state.installation
+def remember(request: Request, response: Response, cookie: str) -> Response:
+    """Let the browser keep that it is signed in."""
     response.set_cookie(
         COOKIE,
-        secret,
-        max_age=int(opened.settings.web.session_hours * 3600),
+        cookie,
+        max_age=int(SIGNED_IN_FOR.total_seconds()),
         path=_cookie_path(request),
         secure=request.url.scheme == "https",
         httponly=True,
@@ -207,7 +208,7 @@ def remember(request: Request, response: Response, secret: str) -> Response:
 
 
 def forget(request: Request, response: Response) -> Response:
-    """Let the browser drop its session."""
+    """Let the browser drop its cookie."""
     response.delete_cookie(COOKIE, path=_cookie_path(request), httponly=True, samesite="lax")
     return response
 
@@ -218,17 +219,17 @@ def is_fragment(request: Request) -> bool:
 
 
 def _visitor(request: Request, permission: Permission, is_of_installation: bool = False) -> Visitor:
-    bearer = bearer_by_session(request) or _bearer_by_proxy(request)
+    bearer = bearer_by_cookie(request) or _bearer_by_proxy(request)
     if bearer is None:
         raise SignInNeeded("sign in first")
     app = request.path_params.get("app") or request.query_params.get("app") or None
     whole = opened_for(request, bearer, bearer.app_name)
-    visitor = Visitor(whole, whole, bearer.role, bearer.app_name, bearer.token_id)
+    visitor = Visitor(whole, whole, bearer.role, bearer.app_name, bool(bearer.token_id))
     # For the frame of the page, even if this request ends with an error.
     request.state.visitor = visitor
     require(bearer, permission)
     if is_of_installation and bearer.app_name is not None:
-        raise Forbidden("this page needs a session of the installation, not of one small app")
+        raise Forbidden("this page needs a token of the installation, not of one small app")
     return replace(visitor, opened=opened_for(request, bearer, app))
 
 

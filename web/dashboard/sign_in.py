@@ -1,4 +1,4 @@
-"""The pages that open and close a session."""
+"""The pages on which people sign in and out."""
 
 from typing import Annotated
 from urllib.parse import quote
@@ -7,16 +7,14 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import RedirectResponse, Response
 
 from models.errors import Refused
-from models.roles import Permission, TokenKind
-from services import tokens
-from services.installation import Installation
+from models.roles import Permission
 from services.tokens import sessions
 from web.access import authenticated
 from web.dashboard.rendering import redirect, render
 from web.dashboard.session import (
     Form,
     Visitor,
-    bearer_by_session,
+    bearer_by_cookie,
     changing,
     forget,
     is_fragment,
@@ -37,24 +35,26 @@ NEXT = "next"
 
 @router.get("/sign-in")
 def sign_in_page(request: Request) -> Response:
-    """Show the form for a token; who has a session goes on at once."""
+    """Show the form for a token; a browser that is signed in goes on at once."""
     following = own_path(request.query_params.get(NEXT, "/"))
-    if bearer_by_session(request):
+    if bearer_by_cookie(request):
         return redirect(request, following)
     return _form(request, following)
 
 
 @router.post("/sign-in")
 def sign_in(request: Request, form: SentForm) -> Response:
-    """Open a session by a token."""
+    """Sign in by a token."""
     refuse_foreign(request)
     following = own_path(form.get(NEXT, "/"))
     try:
-        return _open(request, form.get("token", "").strip(), TokenKind.TOKEN, following)
+        bearer = authenticated(request, form.get("token", "").strip())
+        cookie = sessions.sign_in(request.app.state.installation, bearer)
     except Unauthorized:
         return _form(request, following, say("sign_in.wrong"), 401)
     except Refused as error:
         return _form(request, following, error.on_page, 403)
+    return remember(request, redirect(request, following), cookie)
 
 
 @router.get("/sign-in/{link}")
@@ -65,38 +65,27 @@ def link_page(request: Request, link: str) -> Response:
 
 @router.post("/sign-in/{link}")
 def use_link(request: Request, link: str) -> Response:
-    """Open a session by a link, once."""
+    """Sign in by a link, once."""
     refuse_foreign(request)
-    try:
-        return _open(request, link, TokenKind.LINK, "/")
-    except Unauthorized:
+    cookie = sessions.use_link(request.app.state.installation, link)
+    if cookie is None:
         return _form(request, "/", say("sign_in.used"), 401)
+    return remember(request, redirect(request, "/"), cookie)
 
 
 @router.post("/sign-out")
-def sign_out(request: Request, visitor: Annotated[Visitor, changing(Permission.READ)]) -> Response:
-    """End the session; whom a proxy names has none."""
-    if visitor.session_id:
-        tokens.revoke(visitor.opened, visitor.session_id)
+def sign_out(request: Request, _: Annotated[Visitor, changing(Permission.READ)]) -> Response:
+    """Let the browser drop its cookie."""
     return forget(request, redirect(request, "/sign-in", say("sign_in.signed_out")))
 
 
 def ask_to_sign_in(request: Request, _error: Exception) -> Response:
-    """Answer a request without a session: sign in, and come back."""
+    """Answer a browser that is not signed in: sign in, and come back."""
     root = request.scope.get("root_path", "")
     place = f"{root}/sign-in?{NEXT}={quote(page_asked(request), safe='/')}"
     if is_fragment(request):
         return Response(status_code=401, headers={"HX-Redirect": place})
     return RedirectResponse(place, 303)
-
-
-def _open(request: Request, text: str, kind: TokenKind, following: str) -> Response:
-    bearer = authenticated(request, text, kind)
-    opened: Installation = request.app.state.installation
-    secret = sessions.open_session(opened, bearer)
-    if secret is None:
-        raise Unauthorized("the link was used")
-    return remember(request, redirect(request, following), secret)
 
 
 def _form(request: Request, following: str, error: str = "", status: int = 200) -> Response:

@@ -8,12 +8,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol
 
-from models.store.tokens import SIGNED_ON
 from models.values.durations import lasting
 from runtime.plug_ins import named
 
-# The author of what a token or a session with a name does.
-_NAMED = re.compile(r"(?:token|session|link) \w+(?: of token \w+)? \((.+)\)")
+# The author of what a person changes whom a proxy names, before the name.
+SIGNED_ON = "sso "
+# The author of what a token or a link with a name does.
+_NAMED = re.compile(r"(?:token|link) \w+ \((.+)\)")
 FILE = Path(__file__).with_name("texts.toml")
 
 
@@ -36,7 +37,7 @@ def step_name(name: str) -> str:
 
 
 def person(author: str) -> str:
-    """Return who made a change: the person whom its token, its session or a proxy names."""
+    """Return who made a change: the person whom its token or a proxy names."""
     return _NAMED.sub(r"\1", author).removeprefix(SIGNED_ON)
 
 

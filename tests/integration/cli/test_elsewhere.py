@@ -275,7 +275,7 @@ def test_what_a_token_may_not_do_is_refused(
     refused = ask("--url", served.url, "token", "list")
 
     assert refused.code == 2
-    assert refused.err == "error: a token of the role editor may not administer\n"
+    assert refused.err == "error: the role editor may not administer\n"
 
 
 def test_without_app_a_command_is_about_the_small_app_of_the_token(

@@ -14,7 +14,6 @@ from prometheus_client import CollectorRegistry
 from models.errors import NotFound
 from models.fingerprint import operation_id
 from models.operation import AttemptKey, OperationState
-from models.roles import TokenKind
 from models.sql import database_now
 from models.store import actions, key_values, measures, tokens
 from models.store.actions.search import ActionFilter
@@ -243,7 +242,7 @@ class Furnished:
             assert row["last_state"] == "success"
             told = explain(self.healthy.uid, NOON, connection, self.settings)
             assert told.verdict == "success"
-            assert tokens.bearer_of(connection, "mbt_0_x", TokenKind.TOKEN) is None
+            assert tokens.bearer_of(connection, "mbt_0_x") is None
 
     def _context(self, key: AttemptKey) -> WorkContext:
         """Return a context of maintenance that keeps rows for an hour."""

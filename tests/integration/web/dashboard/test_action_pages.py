@@ -34,7 +34,7 @@ def test_who_may_not_backfill_makes_the_server_plan_none(
     web_on_sqlite: Web, role: Role, plans: bool
 ) -> None:
     shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
-    visitor = Visitor(shop, shop, role, APP, "")
+    visitor = Visitor(shop, shop, role, APP, is_signed_in=True)
     backwards = ActionQuery(**{"from": "2026-07-02T00:00:00Z", "to": "2026-07-01T00:00:00Z"})
 
     fault = answers(visitor, "nightly", backwards)["fault"]

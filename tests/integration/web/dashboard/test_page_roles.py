@@ -54,7 +54,7 @@ def test_every_page_but_the_sign_in_names_one_permission() -> None:
     assert {route.path for route in ROUTES if len(set(accesses(route))) != 1} == PUBLIC
 
 
-def test_without_a_session_no_page_opens(
+def test_without_signing_in_no_page_opens(
     web_on_sqlite: Web, browse: Browse, ids: dict[str, str]
 ) -> None:
     browser = browse(web_on_sqlite, role=None)
@@ -82,7 +82,7 @@ def test_each_role_may_do_what_its_token_may(
 
 
 @pytest.mark.parametrize("role", VISITORS)
-def test_a_session_of_another_small_app_learns_nothing(
+def test_a_visitor_of_another_small_app_learns_nothing(
     web_on_sqlite: Web, browse: Browse, ids: dict[str, str], role: Role
 ) -> None:
     browser = browse(web_on_sqlite, role, "default")

@@ -59,7 +59,7 @@ def test_a_revision_names_the_person_of_its_token(web: Web, browse: Browse) -> N
     stored = web.client().get("/api/actions/nightly/revisions", params={"app": APP}).json()
 
     assert ">Ann</span>" in page
-    assert re.fullmatch(r"session \w+ of token \w+ \(Ann\)", stored[0]["author"])
+    assert re.fullmatch(r"token \w+ \(Ann\)", stored[0]["author"])
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "x" * 81])
@@ -72,10 +72,10 @@ def test_a_name_that_is_no_line_is_refused(web_on_sqlite: Web, name: str) -> Non
 @pytest.mark.parametrize(
     ("author", "whose"),
     [
-        ("session 12ab of token 34cd (Ann (Paris))", "Ann (Paris)"),
+        ("link 12ab (Ann (Paris))", "Ann (Paris)"),
         ("token 34cd (CI)", "CI"),
         ("sso ann@example.com", "ann@example.com"),
-        ("session 12ab of token 34cd", "session 12ab of token 34cd"),
+        ("token 34cd", "token 34cd"),
         ("root", "root"),
     ],
 )

@@ -1,8 +1,10 @@
-"""Who may see the pages: sign-in, sessions, links."""
+"""Who may see the pages: sign-in by tokens and links."""
 
+import hmac
 import re
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
+from hashlib import sha256
 
 import httpx
 import pytest
@@ -10,8 +12,9 @@ import sqlalchemy as sa
 
 from models.roles import Role, TokenKind
 from models.sql import database_now
-from models.store.tokens import MOST_SESSIONS
+from models.store.tokens import SIGNED_IN_FOR
 from models.tables import tokens as stored
+from runtime.clock import utc_now
 from runtime.config import Settings
 from services import tokens
 from services.tokens import sessions
@@ -33,7 +36,7 @@ def link_of(web: Web, role: Role = Role.ADMIN, app: str | None = None) -> str:
     return "/sign-in/" + sessions.make_link(seen, role).url.rpartition("/")[2]
 
 
-def test_a_token_opens_a_session_that_no_script_can_read(web: Web, browse: Browse) -> None:
+def test_a_token_signs_in_by_a_cookie_that_no_script_can_read(web: Web, browse: Browse) -> None:
     browser = browse(web, role=None)
 
     answer = browser.post(
@@ -42,7 +45,8 @@ def test_a_token_opens_a_session_that_no_script_can_read(web: Web, browse: Brows
 
     assert (answer.status_code, answer.headers["location"]) == (303, "/actions?state=on")
     assert re.fullmatch(
-        r"mb_session=mbs_[0-9a-f]{12}_[\w-]{43}; HttpOnly; Max-Age=43200; Path=/; SameSite=lax",
+        r"mb_session=mbs_[0-9a-f]{12}_\d{10}_[0-9a-f]{64}; "
+        "HttpOnly; Max-Age=43200; Path=/; SameSite=lax",
         answer.headers["set-cookie"],
     )
     assert answer_of(browser) == (200, None)
@@ -131,15 +135,52 @@ def test_each_door_accepts_its_own_kind_alone(web_on_sqlite: Web, browse: Browse
     assert browser.get("/api/apps").status_code == 401
 
 
-def test_a_session_ends_with_its_hours(web: Web, browse: Browse) -> None:
-    browser = browse(web)
-    age(web, "kind = 'session'")
+def cookie_at(web: Web, token: str, ends_at: datetime, key: str = "") -> str:
+    """Return a cookie of a token that ends then, signed with its stored hash or another key."""
+    id, ends = token.split("_")[1], str(int(ends_at.timestamp()))
+    key = key or sha256(token.encode()).hexdigest()
+    signed = hmac.new(key.encode(), f"cookie {id} {ends}".encode(), "sha256")
+    return f"mbs_{id}_{ends}_{signed.hexdigest()}"
 
-    assert answer_of(browser) == SIGNED_OUT
+
+def opens(web: Web, cookie: str) -> bool:
+    """Return whether a cookie opens a page."""
+    return httpx.get(f"{web.url}/account", cookies={"mb_session": cookie}).status_code == 200
+
+
+def test_a_browser_is_signed_in_for_twelve_hours(web: Web, browse: Browse) -> None:
+    token = web.token()
+    ends = int(browse(web, token=token).cookies["mb_session"].split("_")[2])
+    now = utc_now()
+
+    assert abs(ends - (now + SIGNED_IN_FOR).timestamp()) < 60
+    assert opens(web, cookie_at(web, token, now + timedelta(minutes=1)))
+    assert not opens(web, cookie_at(web, token, now - timedelta(minutes=1)))
+
+
+def test_a_cookie_that_was_changed_opens_nothing(web: Web, browse: Browse) -> None:
+    other = web.token(Role.VIEWER)
+    own = browse(web, token=other).cookies["mb_session"]
+    _, id, ends, signature = own.split("_")
+    admin = web.token().split("_")[1]
+
+    changed = {
+        "of_another_token": f"mbs_{admin}_{ends}_{signature}",
+        "of_no_token": f"mbs_{'0' * 12}_{ends}_{signature}",
+        "later": f"mbs_{id}_{int(ends) + 1}_{signature}",
+        "signed_with_another_key": cookie_at(web, other, utc_now() + SIGNED_IN_FOR, "x"),
+        "signed_with_the_token": cookie_at(web, other, utc_now() + SIGNED_IN_FOR, other),
+        "without_a_signature": f"mbs_{id}_{ends}_",
+        "more": f"{own}0",
+        "no_cookie": "mbs_0_1_2",
+    }
+
+    assert opens(web, own)
+    assert [name for name, cookie in changed.items() if opens(web, cookie)] == []
 
 
 @pytest.mark.parametrize("end", ["revoked", "expired"])
-def test_a_session_ends_with_its_token(web: Web, browse: Browse, end: str) -> None:
+def test_a_cookie_ends_with_its_token(web: Web, browse: Browse, end: str) -> None:
     admin, token = browse(web), web.token(Role.EDITOR, expires="P1D")
     browser, id = browse(web, token=token), token.split("_")[1]
 
@@ -153,7 +194,7 @@ def test_a_session_ends_with_its_token(web: Web, browse: Browse, end: str) -> No
     assert answer_of(admin) == (200, None)
 
 
-def test_a_session_ends_with_its_small_app(web: Web, browse: Browse) -> None:
+def test_a_cookie_ends_with_its_small_app(web: Web, browse: Browse) -> None:
     browser = browse(web, Role.EDITOR, APP)
     with web.engine.begin() as connection:
         deleted = sa.text("UPDATE small_apps SET deleted_at = created_at WHERE name = :name")
@@ -162,15 +203,14 @@ def test_a_session_ends_with_its_small_app(web: Web, browse: Browse) -> None:
     assert answer_of(browser) == SIGNED_OUT
 
 
-def test_signing_out_ends_the_session_on_the_server(web: Web, browse: Browse) -> None:
+def test_signing_out_drops_the_cookie(web: Web, browse: Browse) -> None:
     browser = browse(web)
-    kept = browser.cookies["mb_session"]
 
     answer = browser.post("/sign-out")
 
     assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
     assert "mb_session" not in browser.cookies
-    assert httpx.get(f"{web.url}/account", cookies={"mb_session": kept}).status_code == 303
+    assert answer_of(browser) == SIGNED_OUT
 
 
 def test_a_link_signs_in_once(web: Web, browse: Browse) -> None:
@@ -221,9 +261,7 @@ def test_no_sign_in_leads_to_another_site(
     assert [signed_in.headers["location"], again.headers["location"]] == ["/", "/"]
 
 
-def test_a_page_without_a_session_asks_for_one_and_comes_back(
-    web_on_sqlite: Web, browse: Browse
-) -> None:
+def test_a_page_asks_to_sign_in_and_comes_back(web_on_sqlite: Web, browse: Browse) -> None:
     browser = browse(web_on_sqlite, role=None)
     open_page = {"HX-Request": "true", "HX-Current-URL": f"{web_on_sqlite.url}/account?a=b"}
 
@@ -270,27 +308,33 @@ def test_an_admin_sees_and_revokes_the_tokens_of_the_scope(
     assert answer_of(admin) == (200, None)
 
 
-def test_the_oldest_session_of_a_token_ends_when_there_are_too_many(
-    web: Web, browse: Browse
-) -> None:
-    token = web.token()
-    oldest, second = browse(web, token=token), browse(web, token=token)
+def test_whom_a_link_signed_in_is_signed_out_by_its_id(web: Web, browse: Browse) -> None:
+    link, browser = link_of(web), browse(web, role=None)
+    browser.post(link)
+    signed_in = answer_of(browser)
 
-    for _ in range(MOST_SESSIONS - 1):
-        browse(web, token=token)
+    tokens.revoke(web.opened, link.split("_")[1])
 
-    assert [answer_of(oldest), answer_of(second)] == [SIGNED_OUT, (200, None)]
+    assert [signed_in, answer_of(browser)] == [(200, None), SIGNED_OUT]
 
 
-def test_a_session_is_revoked_by_the_command_line_too(web: Web, browse: Browse) -> None:
-    browser = browse(web)
-    tokens.revoke(web.opened, browser.cookies["mb_session"].split("_")[1])
+def test_the_text_of_a_used_link_signs_no_cookie(web: Web, browse: Browse) -> None:
+    link = link_of(web)
+    text = link.rpartition("/")[2]
+    browse(web, role=None).post(link)
 
-    assert answer_of(browser) == SIGNED_OUT
+    assert not opens(web, cookie_at(web, text, utc_now() + SIGNED_IN_FOR))
+
+
+def test_a_revoked_link_signs_nobody_in(web: Web, browse: Browse) -> None:
+    link = link_of(web)
+    tokens.revoke(web.opened, link.split("_")[1])
+
+    assert browse(web, role=None).post(link).status_code == 401
 
 
 def test_only_tokens_are_listed_as_tokens(web: Web, browse: Browse) -> None:
-    link_of(web)
+    browse(web, role=None).post(link_of(web))
     browse(web)
 
     listed = tokens.list_tokens(web.opened, 10).items
@@ -298,19 +342,19 @@ def test_only_tokens_are_listed_as_tokens(web: Web, browse: Browse) -> None:
     assert len(listed) == 1
 
 
-def test_the_audit_names_the_session(web: Web, browse: Browse) -> None:
-    browser = browse(web)
-    id = browser.cookies["mb_session"].split("_")[1]
-    browser.post("/sign-out")
+def test_changes_are_of_the_token_or_of_the_link(web: Web, browse: Browse) -> None:
+    token, link = web.token(), link_of(web)
+    by_token, by_link = browse(web, token=token), browse(web, role=None)
+    by_link.post(link)
+
+    for browser, verb in ((by_token, "pause"), (by_link, "resume")):
+        assert browser.post(f"/apps/{APP}/{verb}").status_code == 303
 
     with web.engine.connect() as connection:
-        query = sa.text("SELECT verb, object, actor FROM audit ORDER BY id DESC LIMIT 2")
-        ended, opened = connection.execute(query).all()
-
-    assert (ended.verb, ended.object) == ("session.revoke", id)
-    assert ended.actor == f"session {id} of {opened.actor}"
-    assert (opened.verb, opened.object) == ("session.open", id)
-    assert opened.actor.startswith("token ")
+        query = sa.text("SELECT actor FROM audit ORDER BY id DESC LIMIT 2")
+        last, first = connection.execute(query).scalars()
+    assert first == f"token {token.split('_')[1]}"
+    assert last == f"link {link.split('_')[1]} (tests)"
 
 
 def test_no_secret_is_stored(web: Web, browse: Browse) -> None:
@@ -324,20 +368,18 @@ def test_no_secret_is_stored(web: Web, browse: Browse) -> None:
         assert secret.split("_", 2)[2] not in stored
 
 
-def test_what_ended_long_ago_is_deleted_with_the_next_session(web: Web, browse: Browse) -> None:
-    token = web.token()
-    kept = browse(web, token=token).cookies["mb_session"].split("_")[1]
-    old = browse(web, token=token).cookies["mb_session"].split("_")[1]
-    for id, ended in ((kept, timedelta(days=29)), (old, timedelta(days=31))):
-        with web.engine.begin() as connection:
+def test_a_link_that_ended_long_ago_is_deleted_with_the_next(web: Web) -> None:
+    token, kept, old = (one.split("_")[1] for one in (web.token(), link_of(web), link_of(web)))
+    with web.engine.begin() as connection:
+        for id, days in ((token, 31), (kept, 29), (old, 31)):
             past = sa.update(stored).where(stored.c.id == id)
-            connection.execute(past.values(expires_at=database_now(-ended)))
+            connection.execute(past.values(expires_at=database_now(-timedelta(days=days))))
 
-    newest = browse(web, token=token).cookies["mb_session"].split("_")[1]
+    newest = link_of(web).split("_")[1]
 
     with web.engine.connect() as connection:
         ids = set(connection.execute(sa.select(stored.c.id)).scalars())
-    assert ids == {token.split("_")[1], kept, newest}
+    assert ids == {token, kept, newest}
 
 
 def test_an_error_of_a_page_is_a_page(web_on_sqlite: Web, browse: Browse) -> None:

@@ -131,5 +131,5 @@ def test_many_open_overviews_ask_no_more_often_than_one(web_on_sqlite: Web, brow
         for _ in range(10):
             assert browser.get("/", headers=live).status_code == 200
 
-    # The session alone is looked up.
+    # The token alone is looked up.
     assert len(statements) == 10
