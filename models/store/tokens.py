@@ -122,6 +122,19 @@ def bearer_by_cookie(connection: sa.Connection, text: str) -> tuple[Bearer, bool
     return (_bearer(row), row.is_stale) if row is not None and is_right else None
 
 
+def bearer_by_name(connection: sa.Connection, name: str) -> tuple[Bearer, bool] | None:
+    """Return the bearer of the valid token of a person, and whether to note its use.
+
+    Of several it is one of the installation, and of those the newest.
+    """
+    of_app = tokens.c.small_app_id.is_not(None)
+    its = _found((tokens.c.name == name) & (tokens.c.kind == TokenKind.TOKEN))
+    may_look = tokens.c.role != Role.WORKER
+    query = its.where(may_look).order_by(of_app, *_NEWEST_FIRST).limit(1)
+    row = connection.execute(query).one_or_none()
+    return None if row is None else (_bearer(row), row.is_stale)
+
+
 def cookie_of(connection: sa.Connection, id: str) -> str:
     """Return a cookie that signs a browser in by a token."""
     query = sa.select(tokens.c.hash, database_now(SIGNED_IN_FOR).label("ends_at"))
@@ -145,6 +158,10 @@ def _signed_in() -> sa.Select[Any]:
 
 
 def _by_id(condition: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    return _found(condition & (tokens.c.id == sa.bindparam("its_id")))
+
+
+def _found(condition: sa.ColumnElement[bool]) -> sa.Select[Any]:
     is_stale = tokens.c.last_used_at.is_(None) | (
         tokens.c.last_used_at < database_now(-USED_WITHIN)
     )
@@ -159,7 +176,7 @@ def _by_id(condition: sa.ColumnElement[bool]) -> sa.Select[Any]:
         small_apps.c.name.label("app_name"),
         is_stale.label("is_stale"),
     )
-    return query.where(condition, tokens.c.id == sa.bindparam("its_id"))
+    return query.where(condition)
 
 
 def _bearer(row: sa.Row[Any]) -> Bearer:

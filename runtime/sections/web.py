@@ -2,7 +2,7 @@
 
 import re
 from ipaddress import ip_network
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -12,9 +12,6 @@ from runtime.urls import check_web_url, host_and_port
 # Workers of this machine ask below /api, /jobs and /tasks without it.
 _ROOT_PATH = re.compile(r"(?!/(?:api|jobs|tasks)(?:/|$))(/[A-Za-z0-9._~-]+)*")
 _HEADER = re.compile(r"[A-Za-z0-9-]*")
-
-
-RoleName = Literal["viewer", "operator", "editor", "admin"]
 
 
 class WorkSettings(Section):
@@ -47,7 +44,9 @@ class WebSettings(Section):
     sso_header: str = Field(
         "", description="header in which a proxy of SCHED_WEB_PROXIES names who signed in"
     )
-    sso_role: RoleName = Field("viewer", description="role of every person whom the proxy names")
+    sso_role_header: str = Field(
+        "", description="header in which that proxy names the person's role; viewer without it"
+    )
 
     @field_validator("public_url")
     @classmethod
@@ -84,7 +83,7 @@ class WebSettings(Section):
                 )
         return value
 
-    @field_validator("sso_header")
+    @field_validator("sso_header", "sso_role_header")
     @classmethod
     def _is_a_header(cls, value: str) -> str:
         if not _HEADER.fullmatch(value):
@@ -93,6 +92,11 @@ class WebSettings(Section):
 
     @model_validator(mode="after")
     def _a_proxy_for_its_header(self) -> Self:
+        if self.sso_role_header and not self.sso_header:
+            raise ValueError(
+                f"sso_role_header {self.sso_role_header} names the role of a person; name the"
+                " header of the person in SCHED_WEB_SSO_HEADER"
+            )
         if self.sso_header and not self.proxies:
             raise ValueError(
                 f"sso_header {self.sso_header} counts only from a proxy; name its address in"

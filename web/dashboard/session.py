@@ -40,6 +40,7 @@ class SignInNeeded(Unauthorized):
     """The browser is not signed in."""
 
 
+VISITORS = {role for role in Role if Permission.READ in PERMITS[role]}
 # The fields of a form, as a browser sends them: `get` returns the last value of one.
 Form = ImmutableMultiDict[str, str]
 
@@ -156,12 +157,16 @@ def _origin(url: str) -> str:
 
 
 def person_by_proxy(request: Request) -> str:
-    """Return the name of the person whom a configured proxy names; empty from others.
+    """Return the name of the person whom a configured proxy names; empty from others."""
+    return _said_by_proxy(request, request.app.state.installation.settings.web.sso_header)
+
+
+def _said_by_proxy(request: Request, header: str) -> str:
+    """Return what a proxy says in a header; empty from others.
 
     Empty if the header is there twice: one could be the proxy's, and one the client's.
     """
-    web = request.app.state.installation.settings.web
-    said = request.headers.getlist(web.sso_header) if web.sso_header else []
+    said = request.headers.getlist(header) if header else []
     if len(said) != 1 or not request.scope.get(FROM_PROXY, False):
         return ""
     return visible_line(said[0].strip())[:LONGEST_NAME]
@@ -177,8 +182,12 @@ def _bearer_by_proxy(request: Request) -> Bearer | None:
     name = person_by_proxy(request)
     if not name:
         return None
-    role = Role(request.app.state.installation.settings.web.sso_role)
-    return Bearer("", role, None, f"{SIGNED_ON}{name}")
+    said = _said_by_proxy(request, request.app.state.installation.settings.web.sso_role_header)
+    actor, its = f"{SIGNED_ON}{name}", found_bearer(request, tokens.bearer_by_name, name)
+    # An admin of one small app takes no role away from people of the installation.
+    if its is not None and (its.app_name is None or not said):
+        return replace(its, token_id="", actor=actor)
+    return Bearer("", Role(said) if said in VISITORS else Role.VIEWER, None, actor)
 
 
 def own_path(text: str) -> str:

@@ -81,7 +81,7 @@ def test_the_home_folder_comes_from_the_environment(tmp_path: Path) -> None:
         ("SCHED_WORKER_QUICK", "0", "write 1 or more"),
         ("SCHED_WEB_SSO_HEADER", "X-Auth", "name its address in SCHED_WEB_PROXIES"),
         ("SCHED_WEB_SSO_HEADER", "X Auth", "such as X-Auth-Request-Email"),
-        ("SCHED_WEB_SSO_ROLE", "worker", "viewer"),
+        ("SCHED_WEB_SSO_ROLE_HEADER", "X-Role", "SCHED_WEB_SSO_HEADER"),
         ("SCHED_ALERT_MAIL", "ann@example.com, bob", "write one address"),
         ("SCHED_ALERT_QUIET_HOURS", "22-7", "such as 22:00-07:00"),
         ("SCHED_ALERT_QUIET_HOURS", "07:00-07:00", "two different times"),

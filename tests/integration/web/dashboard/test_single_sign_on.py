@@ -7,14 +7,19 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
+from models.roles import Role
 from runtime.config import Settings
-from tests.integration.web.conftest import Serve, Web
+from services import tokens
+from tests.integration.web.conftest import Serve, Web, with_shop
 from tests.integration.web.dashboard.conftest import OWN_PAGE
 
 HEADER = "X-Auth-Request-Email"
-ANN = {HEADER: "ann@example.com"}
-BEN = {HEADER: "ben@example.com"}
-PROXIED: dict[str, Any] = {"proxies": ("127.0.0.1",), "sso_header": HEADER, "sso_role": "operator"}
+ROLE = "X-Minutebook-Role"
+ANN = {HEADER: "ann@example.com", ROLE: "operator"}
+BEN = {HEADER: "ben@example.com", ROLE: "operator"}
+PROXIED: dict[str, Any] = {
+    "proxies": ("127.0.0.1",), "sso_header": HEADER, "sso_role_header": ROLE,
+}  # fmt: skip
 
 SignOn = Callable[..., Web]
 
@@ -44,6 +49,62 @@ def test_whom_the_proxy_names_is_known_at_once(browser: httpx.Client) -> None:
     assert (page.status_code, page.url.raw_path) == (200, b"/account?a=b")
     assert ">operator</a>" in page.text
     assert "mb_session" not in browser.cookies
+
+
+@pytest.mark.parametrize(
+    ("said", "role"),
+    [
+        *(([(ROLE, one)], one) for one in ("viewer", "operator", "editor", "admin")),
+        pytest.param([], "viewer", id="none"),
+        pytest.param([(ROLE, "")], "viewer", id="empty"),
+        pytest.param([(ROLE, "worker")], "viewer", id="that_of_a_worker"),
+        pytest.param([(ROLE, "owner")], "viewer", id="unknown"),
+        pytest.param([(ROLE, "admin"), (ROLE, "viewer")], "viewer", id="two"),
+    ],
+)
+def test_a_header_names_the_role_of_a_person(
+    signs_on: SignOn, said: list[tuple[str, str]], role: str
+) -> None:
+    with httpx.Client(base_url=signs_on().url, headers=[(HEADER, "ann"), *said]) as browser:
+        assert f">{role}</a>" in browser.get("/account").text
+
+
+@pytest.mark.parametrize(
+    ("records", "said", "shown"),
+    [
+        pytest.param([("editor", None)], "admin", "editor", id="before_the_header"),
+        pytest.param([("editor", "shop")], None, "editor · shop", id="in_a_small_app"),
+        pytest.param([("viewer", "shop")], "admin", "admin", id="of_an_app_after_the_header"),
+        pytest.param(
+            [("editor", None), ("admin", "shop")], None, "editor", id="installation_before_app"
+        ),
+        pytest.param([("viewer", None), ("admin", None)], None, "admin", id="the_newest"),
+        pytest.param([("worker", None)], None, "viewer", id="none_of_a_worker"),
+    ],
+)
+def test_a_token_of_that_name_sets_role_and_small_app(
+    signs_on: SignOn, records: list[tuple[str, str | None]], said: str | None, shown: str
+) -> None:
+    web = with_shop(signs_on())
+    ids = []
+    for role, app in records:
+        seen = web.opened.for_request(app, is_bound=app is not None, bearer="tests")
+        ids.append(tokens.create(seen, Role(role), None, "ann").id)
+    of_role = {} if said is None else {ROLE: said}
+
+    with httpx.Client(base_url=web.url, headers={HEADER: "ann"} | of_role | OWN_PAGE) as browser:
+        page = browser.get("/account")
+        browser.post("/apps/shop/pause")
+        for id in ids:
+            tokens.revoke(web.opened, id)
+        after = browser.get("/account")
+
+    assert f">{shown}</a>" in page.text
+    assert "/sign-out" not in page.text
+    assert f">{said or 'viewer'}</a>" in after.text
+    with web.engine.connect() as connection:
+        actors = connection.execute(sa.text("SELECT actor FROM audit WHERE verb LIKE '%pause%'"))
+        assert set(actors.scalars()) <= {"sso ann"}
 
 
 def test_each_request_is_of_the_person_that_it_names(signs_on: SignOn) -> None:
