@@ -265,6 +265,17 @@ ATTACKS = [
         ),
     ),
     Attack(
+        "C12", "a link of another site that asks for a change", "no GET changes anything",
+        ("test_no_get_changes_anything",),
+    ),
+    Attack(
+        "C13", "a cookie that was changed, has ended, or whose token was revoked; a used link",
+        "it opens nothing",
+        ("test_a_cookie_that_was_changed_opens_nothing", "test_a_cookie_ends_with_its_token",
+         "test_a_browser_is_signed_in_for_twelve_hours",
+         "test_the_text_of_a_used_link_signs_no_cookie"),
+    ),
+    Attack(
         "C8", "a request that names another host", "no redirect leads there",
         ("test_a_path_with_a_slash_too_many_is_not_found",
          "test_no_redirect_leads_to_another_server"),

@@ -5,12 +5,16 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+import sqlalchemy as sa
 from fastapi.routing import APIRoute
 
 from models.roles import PERMITS, Permission, Role
+from models.tables import schema
+from runtime.database import reading
 from services.runs import run
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.dashboard.conftest import Browse
+from tests.integration.web.test_roles import ROUTES as API
 from tests.integration.web.test_roles import accesses, name_of
 from web.dashboard.mounting import pages
 
@@ -98,6 +102,37 @@ def test_a_visitor_of_another_small_app_learns_nothing(
             told.append((name_of(route), theirs, none))
 
     assert told == []
+
+
+def stored(web: Web) -> dict[str, list[str]]:
+    """Return all rows, but for when a token was used."""
+    with reading(web.engine) as connection:
+        return {
+            table.name: sorted(
+                repr([value for name, value in row.items() if name != "last_used_at"])
+                for row in connection.execute(sa.select(table)).mappings()
+            )
+            for table in schema().sorted_tables
+        }
+
+
+def test_no_get_changes_anything(web_on_sqlite: Web, browse: Browse, ids: dict[str, str]) -> None:
+    browser, api = browse(web_on_sqlite), web_on_sqlite.client()
+    before, cookies = stored(web_on_sqlite), dict(browser.cookies)
+    # What a link of another site could ask for.
+    query = {"app": "default", "role": "viewer", "zone": "Asia/Tokyo", "next": "/health"}
+
+    for route in (one for one in (*ROUTES, *API) if "GET" in (one.methods or ())):
+        # A worker takes a job by it, as those of the older system do.
+        if route.path == "/jobs/next":
+            continue
+        path = re.sub(r"{(\w+)[^}]*}", lambda found: ids.get(found[1], "x"), route.path)
+        client = api if route in API else browser
+        for asked in ({}, query):
+            assert client.get(path, params=asked).status_code != 500, path
+
+    assert dict(browser.cookies) == cookies
+    assert stored(web_on_sqlite) == before
 
 
 def test_an_operation_of_another_small_app_is_unknown(
