@@ -3,9 +3,9 @@
 import asyncio
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from benchmarks.harness import Database, process, until
@@ -13,6 +13,7 @@ from models.roles import Role
 from services import tokens
 from services.installation import Installation
 from tests.servers import free_port
+from web.open_requests import MOST_OF_TOKEN
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Server:
     pid: int
     port: int
     token: str
+    make_token: Callable[[], str]
 
     @property
     def authorization(self) -> str:
@@ -34,12 +36,15 @@ def web_process(database: Database, **environment: str) -> Iterator[Server]:
     """Run a web process during the block."""
     opened = Installation(database.settings.home)
     opened.__dict__.update(settings=database.settings, engine=database.engine)
-    token = tokens.create(opened, Role.ADMIN, None).token
+
+    def make_token() -> str:
+        return tokens.create(opened, Role.ADMIN, None).token
+
     port, log = free_port(), database.settings.home / "web.log"
     command = ["-m", "minutebook", "web", "--port", str(port)]
     with process(command, database.environment(**environment), log) as started:
         until(lambda: _answers(port), "the web process", log)
-        yield Server(started.pid, port, token)
+        yield Server(started.pid, port, make_token(), make_token)
 
 
 def _answers(port: int) -> bool:
@@ -89,5 +94,10 @@ class Connection:
 
 
 async def connections(server: Server, number: int) -> list[Connection]:
-    """Open many connections."""
-    return [await Connection.open(server) for _ in range(number)]
+    """Open many connections, with a token for as many as may hold a request open."""
+    made = []
+    for count in range(number):
+        if count % MOST_OF_TOKEN == 0:
+            server = replace(server, token=server.make_token())
+        made.append(await Connection.open(server))
+    return made

@@ -66,7 +66,7 @@ def read_data(
     429 or 503 while as many downloads are in progress as may be.
     """
     opens = partial(rows.open_lines, opened, app, domain, is_staged=staging)
-    return Download(request.app.state.downloads, app, opens, JSON_LINES)
+    return Download(request, opened, opens, JSON_LINES)
 
 
 serve(router, rows.published, templates, summary)

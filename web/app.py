@@ -36,6 +36,7 @@ from web.cache import TtlCache
 from web.dispatcher import JobDispatcher
 from web.downloads import DownloadSlots
 from web.middleware import BoundedBodies
+from web.open_requests import OpenRequests
 from web.plain import answers
 from web.problems import as_json, install
 from web.routing import THREADS, endpoints
@@ -97,6 +98,7 @@ def make_app(opened: Installation) -> FastAPI:
     app.state.overviews, app.state.status = TtlCache(overview.overview_of), TtlCache(status.status)
     app.state.pauses = TtlCache(pauses.list_pauses)
     app.state.downloads = DownloadSlots(settings.web.download_s)
+    app.state.open_requests = OpenRequests()
     app.state.registry, app.state.durations = metrics.registry_of(opened, monotonic())
     app.openapi = lambda: openapi_of(app)  # type: ignore[method-assign]
     install(app, lambda _, error: as_json(error))

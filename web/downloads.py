@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 
 import anyio
 import anyio.to_thread
+from fastapi import Request
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from models.errors import SchedulerError
 from runtime.logs.events import EventLog
-from web.problems import DownloadsFull, TooManyDownloads
+from services.installation import Installation
+from web.problems import DownloadsFull, TooManyOpen
 
 logger = EventLog("minutebook.web")
 # Downloads at a time, in all and of one small app.
@@ -32,10 +34,10 @@ class DownloadSlots:
 
     @contextmanager
     def one(self, app: str) -> Iterator[None]:
-        """Take a place for a small app. Raises TooManyDownloads and DownloadsFull."""
+        """Take a place for a small app. Raises TooManyOpen and DownloadsFull."""
         if self._taken[app] >= MOST_OF_APP:
             text = f'small app "{app}" has {MOST_OF_APP} downloads in progress'
-            raise TooManyDownloads(f"{text}; try again when one has ended")
+            raise TooManyOpen(f"{text}; try again when one has ended")
         if self._taken.total() >= MOST:
             text = f"{MOST} downloads are in progress"
             raise DownloadsFull(f"{text}; try again when one has ended")
@@ -50,14 +52,15 @@ class DownloadSlots:
 class Download(StreamingResponse):
     """Sends what `opens` yields; it is opened when a place is free, and closed with the request."""
 
-    def __init__(self, places: DownloadSlots, app: str, opens: Open, media_type: str) -> None:
-        super().__init__((), media_type=media_type)
-        self._places = places
-        self._app = app
+    def __init__(self, request: Request, opened: Installation, opens: Open, kind: str) -> None:
+        super().__init__((), media_type=kind)
+        self._places: DownloadSlots = request.app.state.downloads
+        self._is_open = request.app.state.open_requests.one(opened.actor)
+        self._app = opened.app_name
         self._opens = opens
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._places.one(self._app):
+        with self._is_open, self._places.one(self._app):
             async with _opened(self._opens) as pieces:
                 self.body_iterator = _each(pieces)
                 try:

@@ -71,8 +71,8 @@ class Forbidden(Exception):
     """The token does not permit the request."""
 
 
-class TooManyDownloads(Exception):
-    """The small app has as many downloads as it may have at a time."""
+class TooManyOpen(Exception):
+    """The small app or the token has as many open requests as it may have at a time."""
 
 
 class DownloadsFull(Exception):
@@ -144,7 +144,7 @@ KNOWN: dict[type[Exception], tuple[int, str, dict[str, str]]] = {
     SchedulerError: (500, "failed", {}),
     Unauthorized: (401, "unauthorized", {"WWW-Authenticate": "Bearer"}),
     Forbidden: (403, "forbidden", {}),
-    TooManyDownloads: (429, "too-many-downloads", {"Retry-After": RETRY_AFTER_S}),
+    TooManyOpen: (429, "too-many-open", {"Retry-After": RETRY_AFTER_S}),
     DownloadsFull: (503, "downloads-full", {"Retry-After": RETRY_AFTER_S}),
     BodyTooLarge: (413, "body-too-large", {"Connection": "close"}),
     BodyTooSlow: (408, "body-too-slow", {"Connection": "close"}),

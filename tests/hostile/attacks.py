@@ -276,6 +276,10 @@ ATTACKS = [
          "test_the_text_of_a_used_link_signs_no_cookie"),
     ),
     Attack(
+        "C14", "hundreds of requests of one token that wait for a job",
+        "the token has 50; those of others wait", ("test_a_token_holds_fifty_requests_open",),
+    ),
+    Attack(
         "C8", "a request that names another host", "no redirect leads there",
         ("test_a_path_with_a_slash_too_many_is_not_found",
          "test_no_redirect_leads_to_another_server"),

@@ -28,6 +28,7 @@ LONGEST_REPORT = 4 * 1024
 Queue = Annotated[str, Query(pattern=f"^{QUEUE_PATTERN.pattern}$", description="Whose jobs.")]
 NEXT: dict[int | str, dict[str, Any]] = {
     204: {"description": "No job came within `SCHED_WORK_POP_TIMEOUT_S`."},
+    429: {"model": ProblemDetails, "description": "The token has 50 requests open."},
     503: {"model": ProblemDetails, "description": "The server is stopping; ask again later."},
 }
 
@@ -106,7 +107,9 @@ async def next_job(request: Request, asker: Asker, queue: Queue = "quick") -> An
     dispatcher: JobDispatcher = request.app.state.dispatcher
     app_id, token = asker
     address = request.client.host if request.client else "-"
-    job = await dispatcher.next(app_id, queue, f"{token} at {address}", partial(_gone, request))
+    worker, gone = f"{token} at {address}", partial(_gone, request)
+    with request.app.state.open_requests.one(token):
+        job = await dispatcher.next(app_id, queue, worker, gone)
     return Response(status_code=204) if job is None else job
 
 

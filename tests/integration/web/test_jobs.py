@@ -45,6 +45,8 @@ from tests.factories import (
 from tests.integration.web.conftest import Serve, Web
 from tests.integration.web.jobs import NOON, URL, make_due, make_job
 from tests.servers import Broker
+from web.app import stop_waiting
+from web.open_requests import MOST_OF_TOKEN
 
 LEASE = timedelta(seconds=45)
 ID = id_of(URL)
@@ -580,6 +582,28 @@ def test_explain_and_overdue_say_that_no_worker_asks(desk: Web) -> None:
 
 
 @pytest.mark.parametrize("pop_timeout_s", [30.0])
+def test_a_token_holds_fifty_requests_open(desk: Web) -> None:
+    client, other = desk.client(Role.ADMIN), desk.client(Role.WORKER)
+    with ThreadPoolExecutor(MOST_OF_TOKEN + 1) as pool:
+        waiting = [pool.submit(client.get, "/jobs/next") for _ in range(MOST_OF_TOKEN)]
+        dispatcher = desk.app.state.dispatcher
+        assert wait_for(lambda: len(dispatcher._waiting) == MOST_OF_TOKEN, 30)
+
+        refused = client.get("/jobs/next")
+        download = client.get("/api/apps/default/data/sales")
+        others = pool.submit(other.get, "/jobs/next")
+        assert wait_for(lambda: len(dispatcher._waiting) == MOST_OF_TOKEN + 1, 30)
+        stop_waiting(desk.app)
+        answers = {one.result(30).status_code for one in (*waiting, others)}
+
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "5")
+    assert "has 50 requests that wait for a job, or downloads; try again" in refused.text
+    assert download.status_code == 429
+    assert answers == {503}
+    assert not desk.app.state.open_requests._open
+
+
+@pytest.mark.parametrize("pop_timeout_s", [30.0])
 def test_many_workers_wait_without_a_thread_each(desk: Web) -> None:
     count = 100
     for number in range(count):
@@ -587,9 +611,9 @@ def test_many_workers_wait_without_a_thread_each(desk: Web) -> None:
     with desk.engine.begin() as connection:
         held_back = sa.update(table).values(waiting_for=None, queue="held")
         connection.execute(held_back)
-    client = desk.client(Role.WORKER)
+    clients = [desk.client(Role.WORKER) for _ in range(count // MOST_OF_TOKEN)]
     with ThreadPoolExecutor(count) as pool:
-        waiting = [pool.submit(client.get, "/jobs/next") for _ in range(count)]
+        waiting = [pool.submit(one.get, "/jobs/next") for one in clients * MOST_OF_TOKEN]
         assert wait_for(lambda: len(desk.app.state.dispatcher._waiting) == count, 30)
         with desk.engine.begin() as connection:
             connection.execute(sa.update(table).values(queue="quick"))
