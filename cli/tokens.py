@@ -15,7 +15,13 @@ from services.tokens import sessions
 commands = group("Tokens of the HTTP API, and links that sign in.")
 
 
-offer(commands, create=tokens.create, list=tokens.list_tokens, revoke=tokens.revoke)
+offer(
+    commands,
+    create=tokens.create,
+    list=tokens.list_tokens,
+    rotate=tokens.rotate,
+    revoke=tokens.revoke,
+)
 
 
 @commands.command("link")

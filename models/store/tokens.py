@@ -71,8 +71,7 @@ class TokenRequest:
 
 def create(connection: sa.Connection, wanted: TokenRequest) -> tuple[str, str]:
     """Store a new token; return its id and the token itself, which is kept nowhere."""
-    id = token_hex(6)
-    text = f"{PREFIXES[wanted.kind]}_{id}_{token_urlsafe(32)}"
+    id, text = _drawn(wanted.kind)
     expires_at = sa.null() if wanted.lifetime is None else database_now(wanted.lifetime)
     connection.execute(
         sa.insert(tokens).values(
@@ -90,6 +89,31 @@ def create(connection: sa.Connection, wanted: TokenRequest) -> tuple[str, str]:
         )
     )
     return id, text
+
+
+def rotate(
+    connection: sa.Connection, id: str, scope: Scope, author: str, grace: timedelta | None
+) -> tuple[sa.RowMapping, str, str]:
+    """Store a token that may what another of the scope may; return that one, its id and its text.
+
+    The old one is revoked, or ends after `grace`. Raises NotFound if it is not valid.
+    """
+    its_own = (tokens.c.id == id) & (tokens.c.kind == TokenKind.TOKEN)
+    valid = _valid(*tokens.c, small_apps.c.name.label("app")).where(its_own)
+    locked = valid.where(scope.has(tokens.c.small_app_id)).with_for_update(of=tokens)
+    old = connection.execute(locked).mappings().one_or_none()
+    if old is None:
+        raise unknown(id)
+    new_id, text = _drawn(TokenKind.TOKEN)
+    kept = {key: old[key] for key in ("small_app_id", "role", "expires_at", "name")}
+    made = {"id": new_id, "hash": _hash(text), "created_at": database_now(), "created_by": author}
+    tasks = sa.null() if old["tasks"] is None else old["tasks"]
+    connection.execute(sa.insert(tokens).values({**kept, **made, "tasks": tasks}))
+    ends_at = database_now(grace or 0)
+    is_later = tokens.c.expires_at.is_(None) | (tokens.c.expires_at > ends_at)
+    ended = {"expires_at" if grace else "revoked_at": ends_at}
+    connection.execute(sa.update(tokens).where(its_own, is_later).values(ended))
+    return old, new_id, text
 
 
 def any_made(connection: sa.Connection) -> bool:
@@ -257,8 +281,13 @@ def revoke(connection: sa.Connection, id: str, scope: Scope) -> tuple[TokenKind,
     )
     row = connection.execute(revoked).one_or_none()
     if row is None:
-        raise NotFound(f"no token has the id {id!r}; see `minutebook token list`")
+        raise unknown(id)
     return TokenKind(row.kind), row.small_app_id
+
+
+def unknown(id: str) -> NotFound:
+    """Return the error of an id that no valid token has."""
+    return NotFound(f"no token has the id {id!r}; see `minutebook token list`")
 
 
 # The order of a list is the opposite.
@@ -288,6 +317,12 @@ def _valid(*columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
 def _lives(one: sa.FromClause) -> sa.ColumnElement[bool]:
     expires_at = one.c.expires_at
     return one.c.revoked_at.is_(None) & (expires_at.is_(None) | (expires_at > database_now()))
+
+
+def _drawn(kind: TokenKind) -> tuple[str, str]:
+    """Return a new id and the text that it is part of."""
+    id = token_hex(6)
+    return id, f"{PREFIXES[kind]}_{id}_{token_urlsafe(32)}"
 
 
 def _signature(key: str, id: str, ends: str) -> str:

@@ -135,6 +135,28 @@ def list_tokens(installation: Installation, limit: int, cursor: str | None = Non
     return Page[Token](items=tuple(Token.of(row) for row in shown), next=following)
 
 
+@Verb("rotate_token", "POST /api/tokens/{id}:rotate", ADMINISTER)
+def rotate(
+    installation: Installation,
+    id: str,
+    grace: Annotated[
+        str | None,
+        Field(description="How long the old one goes on, such as PT1H; without it, it ends now."),
+    ] = None,
+) -> NewToken:
+    """Replace a token by a new one of the same role, app, name and expiry; it is shown once.
+
+    Raises NotFound.
+    """
+    with refusing("grace", grace or ""):
+        span = None if grace is None else parse_span(grace, most=LONGEST_LIFE)
+    with installation.engine.begin() as connection:
+        scope, actor = installation.scope, installation.actor
+        old, new_id, text = tokens.rotate(connection, id, scope, actor, span)
+        installation.audit(connection, old["small_app_id"], "token.rotate", {id: {"by": new_id}})
+    return NewToken(id=new_id, token=text, role=Role(old["role"]), app=old["app"])
+
+
 @Verb("revoke_token", "DELETE /api/tokens/{id}", ADMINISTER)
 def revoke(installation: Installation, id: str) -> RevokedToken:
     """Revoke a token or a link, at once: browsers that it signed in are signed out.

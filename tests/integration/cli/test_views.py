@@ -126,6 +126,7 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("token link", ("--role", "editor"), NewLink),
     ("token list", (), Tokens),
     ("notify list", (), Channels),
+    ("token rotate", ("{token}", "--grace", "PT1H"), NewToken),
     ("token revoke", ("{token}",), RevokedToken),
     ("job add", ("--url", "https://example.com/a"), AddedJob),
     ("job import", ("--file", "{jobs}"), ImportedJobs),
