@@ -18,6 +18,9 @@ Timeout = Annotated[float, typer.Option(min=0, help="How long to wait, in second
 AllApps = Annotated[
     bool, typer.Option("--all-apps", "-A", help="Show all small apps, instead of --app.")
 ]
+EveryApp = Annotated[
+    bool, typer.Option("--all-apps", "-A", help="Those of all small apps, instead of --app.")
+]
 Until = Annotated[
     str | None,
     typer.Option(help="End: an instant, or a duration such as PT30M; without one, until a resume."),

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.arguments import AllApps, DryRun, Timeout, Wait, existing, of
+from cli.arguments import AllApps, DryRun, EveryApp, Timeout, Wait, existing, of
 from cli.render import print_line, show
 from cli.tree import group
 from cli.verbs import with_fields
@@ -26,9 +26,6 @@ Id = Annotated[str, typer.Argument(help="Id of a run.", metavar="ID")]
 Ids = Annotated[
     list[str] | None,
     typer.Argument(help="Ids of runs, instead of filters.", metavar="[ID...]"),
-]
-EveryApp = Annotated[
-    bool, typer.Option("--all-apps", "-A", help="Those of all small apps, instead of --app.")
 ]
 
 

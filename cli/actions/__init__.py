@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.arguments import AllApps, DryRun, Timeout, Wait, door, existing, of
+from cli.arguments import AllApps, DryRun, EveryApp, Timeout, Wait, door, existing, of
 from cli.render import print_lines, show, text_of
 from cli.tree import group
 from cli.verbs import with_fields
@@ -40,7 +40,6 @@ Optional = Annotated[
     str | None,
     typer.Argument(help="Name or uid.", metavar="ACTION"),
 ]
-Owner = Annotated[str | None, typer.Option(help="All actions of this owner.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show each action's next occurrences.")]
 
@@ -216,13 +215,16 @@ def explain(
 
 
 @commands.command("run")
+@with_fields
 def run(
     context: typer.Context,
-    action: Optional = None,
+    wanted: ActionFilter,
     *,
+    action: Optional = None,
     every: Annotated[
         bool, typer.Option("--all", help="Run every enabled action of the small app.")
     ] = False,
+    all_apps: EveryApp = False,
     wait: Wait = False,
     timeout: Timeout = 3600.0,
     dry_run: DryRun = False,
@@ -240,15 +242,16 @@ def run(
     from services.waiting import all_awaited, awaited
 
     opened = existing(context)
-    if every == (action is not None):
-        raise Refused("name one ACTION, or write --all")
+    if [every, action is not None, wanted != ActionFilter()].count(True) != 1:
+        raise Refused("name one ACTION, or write a filter such as --owner OWNER, or --all")
     timeout_s = timeout if wait else None
     if action is None:
         if dry_run or user is not None or notify is not None:
             raise Refused(
-                "--dry-run, --user and --notify are for one ACTION; leave them out with --all"
+                "--dry-run, --user and --notify are for one ACTION; leave them out for several"
             )
-        made = all_awaited(opened, opened.ask(runs.run_all), timeout_s)
+        made = opened.ask(runs.run_all, wanted, all_apps=all_apps)
+        made = all_awaited(opened, made, timeout_s)
         show(context, made, is_awaited=wait)
     elif dry_run:
         show(context, opened.ask(runs.plan, action, user, notify))
@@ -269,52 +272,67 @@ def _asked_to_notify(plan: "RunPlan") -> bool | None:
     return typer.confirm(asked, default=False, err=True)
 
 
-def _switching(verb: str, done: str, text: str) -> None:
+def _changing(verb: str, text: str) -> None:
     """Make the command that pauses or resumes actions."""
 
     @commands.command(verb, help=text)
-    def switch(context: typer.Context, action: Optional = None, owner: Owner = None) -> None:
-        from services import changes
+    @with_fields
+    def change(
+        context: typer.Context,
+        wanted: ActionFilter,
+        *,
+        action: Optional = None,
+        all_apps: EveryApp = False,
+        dry_run: DryRun = False,
+    ) -> None:
+        _change(context, verb, action, wanted, all_apps=all_apps, dry_run=dry_run)
 
-        opened = existing(context)
-        name, whose = _one_of(action, owner)
-        if name:
-            show(context, opened.ask(getattr(changes, verb), name))
-        else:
-            of_owner = opened.ask(getattr(changes, f"{verb}_all"), whose)
-            show(context, of_owner, of_owner=(whose, done))
 
-
-_switching(
+_changing(
     "pause",
-    "paused",
-    "Pause an action. Occurrences due so far are decided; unstarted runs are skipped.",
+    "Pause actions. Occurrences due so far are decided; unstarted runs are skipped.",
 )
-_switching("resume", "resumed", "Resume an action. Occurrences during the pause are not caught up.")
+_changing("resume", "Resume actions. Occurrences during the pause are not caught up.")
 
 
 @commands.command("delete")
+@with_fields
 def delete(
     context: typer.Context,
+    wanted: ActionFilter,
+    *,
     action: Optional = None,
-    owner: Owner = None,
+    all_apps: EveryApp = False,
+    dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Delete an action: cancel unstarted runs, let a running one finish, keep history."""
+    """Delete actions: cancel unstarted runs, let a running one finish, keep history."""
+    if not (yes or dry_run) and sys.stdin.isatty():
+        if action is None:
+            _change(context, "delete", action, wanted, all_apps=all_apps, dry_run=True)
+        typer.confirm(f"delete {action or 'them'}?", abort=True, err=True)
+    _change(context, "delete", action, wanted, all_apps=all_apps, dry_run=dry_run)
+
+
+def _change(
+    context: typer.Context,
+    verb: str,
+    action: str | None,
+    wanted: ActionFilter,
+    *,
+    all_apps: bool,
+    dry_run: bool,
+) -> None:
+    """Change one action, or those that a filter admits; raises Refused for both or neither."""
     from services import changes
+    from services.changes import many
 
+    if (action is None) == (wanted == ActionFilter()):
+        raise Refused(f"name either an action to {verb}, or a filter such as --owner OWNER")
     opened = existing(context)
-    name, whose = _one_of(action, owner)
-    if not yes and sys.stdin.isatty():
-        typer.confirm(f"delete {name or f'all actions of {whose}'}?", abort=True, err=True)
-    if name:
-        show(context, opened.ask(changes.delete, name))
+    if action is not None:
+        show(context, opened.ask(getattr(changes, verb), action, dry_run=dry_run), dry_run=dry_run)
     else:
-        show(context, opened.ask(changes.delete_owned, whose), of_owner=(whose, "deleted"))
-
-
-def _one_of(action: str | None, owner: str | None) -> tuple[str, str]:
-    """Return an action's name or an owner, the other empty; raises Refused for both or none."""
-    if (action is None) == (owner is None):
-        raise Refused("name either an action or --owner OWNER")
-    return action or "", owner or ""
+        how = {"all_apps": all_apps, "dry_run": dry_run}
+        made = opened.ask(getattr(many, verb), wanted, **how)
+        show(context, made, verb=verb, dry_run=dry_run)

@@ -13,6 +13,7 @@ from services.words import instant
 # How many names and warnings are printed; `--json` has all.
 MOST_NAMED = 100
 MOST_WARNINGS = 10
+DID = {"pause": "paused", "resume": "resumed", "delete": "deleted"}
 KINDS = ("created", "changed", "unchanged")
 TRIED = {
     "created": "would create",
@@ -28,15 +29,15 @@ def _changes(
     summary: bool = True,
     dry_run: bool = False,
     is_check: bool = False,
-    of_owner: tuple[str, str] | None = None,
+    verb: str = "",
 ) -> Iterator[str]:
     if is_check:
         for one in made.root:
             yield f"{one.name}: valid"
             if one.upcoming is not None:
                 yield from described(one.upcoming, one.warnings)
-    elif of_owner is not None:
-        yield from _of_owner(made, *of_owner)
+    elif verb:
+        yield from _many(made, f"would {verb}" if dry_run else DID[verb])
     elif dry_run:
         for one in made.root:
             yield from _tried(one)
@@ -79,9 +80,11 @@ def _warnings(made: Changes) -> Iterator[str]:
         yield f"  … and {len(found) - MOST_WARNINGS} more warnings; --verbose shows them"
 
 
-def _change(one: Change) -> Iterator[str]:
-    """Yield what a change of one action did, by what is special in it."""
-    if one.change == "deleted":
+def _change(one: Change, *, dry_run: bool = False) -> Iterator[str]:
+    """Yield what a change of one action did, or would do, by what is special in it."""
+    if dry_run:
+        yield from _tried(one)
+    elif one.change == "deleted":
         yield f"deleted {one.name} ({one.uid}), {counted(one.cancelled, 'run')} cancelled"
     elif one.old_name is not None:
         yield f"renamed {one.old_name} to {_named(one)}"
@@ -92,11 +95,11 @@ def _change(one: Change) -> Iterator[str]:
     yield from (f"  warning: {text}" for text in one.warnings)
 
 
-def _of_owner(made: Changes, owner: str, word: str) -> Iterator[str]:
+def _many(made: Changes, word: str) -> Iterator[str]:
     done = sorted((one for one in made.root if one.change != "unchanged"), key=lambda one: one.name)
     cancelled = sum(one.cancelled for one in done)
     also = f", {counted(cancelled, 'run')} cancelled" if cancelled else ""
-    yield f"{word} {len(done)} of {counted(len(made.root), 'action')} of {owner}{also}"
+    yield f"{word} {len(done)} of {counted(len(made.root), 'action')}{also}"
     yield from (f"  {one.name}" for one in done[:MOST_NAMED])
     if len(done) > MOST_NAMED:
         yield f"  … and {len(done) - MOST_NAMED} more"

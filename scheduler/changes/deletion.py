@@ -1,4 +1,4 @@
-"""Delete actions: one, all of an owner, all of a small app.
+"""Delete actions: one, many, all of a small app.
 
 Many are deleted in batches: short transactions do not delay ticks, and a repeated call continues
 after a kill.
@@ -11,11 +11,11 @@ import sqlalchemy as sa
 
 from broker.in_use import settings_in_use
 from models.errors import NotFound
-from models.sql import read_clock
+from models.sql import parts_of, read_clock
 from models.store import audit, tenants
 from models.store.actions import cursors, deletion
 from models.store.operations import backfills, refusals
-from runtime.database import give_way
+from runtime.database import give_way, reading
 from scheduler.changes import Change, Done, audit_changes, in_run, keep_out_others
 from scheduler.changes.batch import check_dependants
 from scheduler.changes.revisions import by_right_clock, decide_until
@@ -25,7 +25,7 @@ AT_ONCE = 200
 GONE = "the action was deleted"
 
 
-def delete(engine: sa.Engine, uid: UUID, author: ChangeContext) -> Change:
+def delete(engine: sa.Engine, uid: UUID, author: ChangeContext, *, dry_run: bool = False) -> Change:
     """Delete an action softly.
 
     Occurrences due before are recorded and cancelled as well; running operations go on. Raises
@@ -39,7 +39,7 @@ def delete(engine: sa.Engine, uid: UUID, author: ChangeContext) -> Change:
             check_dependants(connection, author.small_app.id, one.name, "deleted")
         return made, ()
 
-    deleted = in_run(engine, without_dependants)
+    deleted = in_run(engine, without_dependants, dry_run=dry_run)
     if not deleted:
         raise NotFound(f"action {uid} was deleted")
     return deleted[0]
@@ -80,18 +80,21 @@ def delete_locked(
     ]
 
 
-def delete_all(engine: sa.Engine, author: ChangeContext, owner: str | None = None) -> list[Change]:
-    """Delete all actions of the author's small app or of one owner, also new ones."""
+def delete_many(
+    engine: sa.Engine, uids: Sequence[UUID], author: ChangeContext, *, dry_run: bool = False
+) -> list[Change]:
+    """Delete those of these actions of the author's small app that still exist."""
     deleted: list[Change] = []
+    for some in parts_of(uids, AT_ONCE):
 
-    def some(connection: sa.Connection) -> tuple[list[Change], tuple[()]]:
-        keep_out_others(connection, author.small_app.id)
-        uids = list(deletion.owned(connection, author.small_app.id, owner, AT_ONCE))
-        return delete_locked(connection, uids, author), ()
+        def gone(
+            connection: sa.Connection, some: Sequence[UUID] = some
+        ) -> tuple[list[Change], tuple[()]]:
+            keep_out_others(connection, author.small_app.id)
+            return delete_locked(connection, some, author), ()
 
-    while done := in_run(engine, some):
+        deleted += in_run(engine, gone, dry_run=dry_run)
         give_way(engine)
-        deleted += done
     return deleted
 
 
@@ -100,12 +103,15 @@ def delete_app(engine: sa.Engine, author: ChangeContext) -> list[Change]:
 
     The app is deleted last: after a kill it still exists, with fewer actions.
     """
-    app, before = author.small_app, delete_all(engine, author)
+    app = author.small_app
+    with reading(engine) as connection:
+        uids = list(deletion.owned(connection, app.id))
+    before = delete_many(engine, uids, author)
 
     def close(connection: sa.Connection) -> tuple[list[Change], tuple[()]]:
         keep_out_others(connection, app.id)
         # Those that came in between.
-        late = list(deletion.owned(connection, app.id, None))
+        late = list(deletion.owned(connection, app.id))
         deleted = [*before, *delete_locked(connection, late, author)]
         tenants.mark_deleted(connection, app.id)
         details = {"actions": len(deleted), "cancelled": cancelled_by(deleted)}

@@ -60,7 +60,9 @@ def rename(engine: sa.Engine, uid: UUID, name: str, author: ChangeContext) -> Ch
     return in_run(engine, renamed)
 
 
-def set_active(engine: sa.Engine, uid: UUID, *, active: bool, author: ChangeContext) -> Change:
+def set_active(
+    engine: sa.Engine, uid: UUID, *, active: bool, author: ChangeContext, dry_run: bool = False
+) -> Change:
     """Pause or resume an action by a new revision.
 
     Raises InvalidAction, to pause only if the stored document cannot be read. Celery rules are no
@@ -80,7 +82,7 @@ def set_active(engine: sa.Engine, uid: UUID, *, active: bool, author: ChangeCont
         revision = restated(row, plan, author.name, author.steps, active=False)
         return _edit(connection, row, revision, author)
 
-    return in_run(engine, switched)
+    return in_run(engine, switched, dry_run=dry_run)
 
 
 def _locked(connection: sa.Connection, uid: UUID, author: ChangeContext) -> Stored:

@@ -1,5 +1,6 @@
 """Run one action, or all actions, on request."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any
@@ -55,25 +56,29 @@ def run_now(
 
 
 def run_all(
-    engine: sa.Engine, actor: str, small_app_id: int | None = None
+    engine: sa.Engine,
+    actor: str,
+    small_app_id: int | None = None,
+    among: Collection[UUID] | None = None,
 ) -> tuple[list[RequestedRun], Sent]:
     """Record a manual operation of each active action of a small app, or of all, and send them.
 
-    Each is recorded separately: a refusal stops no other. Event actions are left out: they need a
-    user.
+    With `among`, of these alone. Each is recorded separately: a refusal stops no other. Event
+    actions are left out: they need a user.
     """
     with reading(engine) as connection:
-        rows = [row for row in actions.listed(connection, small_app_id) if row["active"]]
+        rows = actions.listed(connection, small_app_id)
     asked: list[RequestedRun] = []
     messages: list[Message] = []
     for row in rows:
-        if row["event"] is not None:
+        is_chosen = among is None or row["uid"] in among
+        if not (is_chosen and row["active"] and row["event"] is None):
             continue
         uid, name = row["uid"], row["name"]
         try:
             id, message = _record(engine, uid, actor)
         except Refused as error:
-            asked.append(RequestedRun(uid, name, None, str(error)))
+            asked.append(RequestedRun(uid, name, None, error.fact))
             continue
         asked.append(RequestedRun(uid, name, id))
         messages += [] if message is None else [message]

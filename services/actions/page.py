@@ -1,7 +1,5 @@
 """All that the page of an action shows, deleted or not, read at once."""
 
-from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -54,16 +52,6 @@ def action_page(
     following = () if deleted_at else shown.next
     revisions = tuple(Revision(**one) for one in newest)
     return ActionPage(shown, following, past, revisions, deleted_at)
-
-
-def names_of(installation: Installation, uids: Sequence[str]) -> list[str]:
-    """Return the names of those actions that there are."""
-    names = []
-    with reading(installation.engine) as connection:
-        for uid in uids:
-            with suppress(NotFound):
-                names.append(str(find(connection, installation, uid)["name"]))
-    return names
 
 
 def revision_of(installation: Installation, name: str, number: int) -> Any:

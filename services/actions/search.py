@@ -6,8 +6,10 @@ from typing import Any
 import sqlalchemy as sa
 from pydantic import Field
 
+from models.errors import Hint, NotFound, Refused
 from models.sql import read_clock
 from models.store import tenants
+from models.store.actions import SEE_ACTIONS
 from models.store.actions import search as found_in
 from models.store.actions.search import ActionFilter, Asked, Place, Standing
 from models.store.actions.status import plan_in
@@ -18,7 +20,7 @@ from services.actions import ActionRow, Actions, StoredAction, StoredActions, ro
 from services.installation import Installation
 from services.lookup import number_in, scope_of, wrong_cursor
 from services.verbs import READ, Verb
-from services.view import MOST_DOCUMENTS, PAGE, Page, first_of
+from services.view import LARGEST_PAGE, MOST_DOCUMENTS, PAGE, Page, first_of
 
 
 class FoundAction(ActionRow):
@@ -80,6 +82,35 @@ def search(
         found, following = _page(connection, installation, asked, limit)
     items = (FoundAction.of(one, **_schedule(row, zone)) for one, row, zone in found)
     return FoundActions(items=tuple(items), next=following)
+
+
+def chosen(
+    installation: Installation, verb: str, wanted: ActionFilter, *, all_apps: bool
+) -> list[ActionRow]:
+    """Return the actions that a verb of many concerns; raises Refused without a filter.
+
+    Raises NotFound for none.
+    """
+    if wanted == ActionFilter():
+        raise Refused(
+            f"nothing chooses the actions to {verb}",
+            Hint(
+                "name an action, or write a filter such as --owner or --standing",
+                "select some of the list",
+                "send a filter such as owner or standing",
+            ),
+        )
+    scope, found, place = scope_of(installation, all_apps=all_apps), list[ActionRow](), None
+    with reading(installation.engine) as connection:
+        while True:
+            asked = Asked(scope, wanted, _place(place))
+            some, place = _page(connection, installation, asked, LARGEST_PAGE)
+            found += [one for one, _, _ in some]
+            if place is None:
+                break
+    if not found:
+        raise NotFound("no action matches", SEE_ACTIONS)
+    return found
 
 
 def count(installation: Installation, wanted: ActionFilter, most: int) -> int | None:

@@ -7,10 +7,8 @@ from uuid import UUID
 from pydantic import Field
 
 from models.action.health import NOTHING_TO_COME
-from models.errors import InvalidAction, InvalidDocument, NotFound, Outdated, Problem, Refused
+from models.errors import InvalidAction, NotFound, Outdated, Problem
 from models.sql import read_clock
-from models.store.actions import SEE_ACTIONS
-from models.store.actions.deletion import owned
 from models.store.tenants.closing import closing
 from models.values import composed
 from runtime.database import reading
@@ -31,7 +29,6 @@ Prune = Annotated[
     str | None,
     Field(min_length=1, description="An owner; its actions that no document names are deleted."),
 ]
-Owner = Annotated[str, Field(description="The owning application or person.")]
 
 
 @Verb("add_actions", "POST /api/actions:add", EDIT, kind=ACTION, status=201)
@@ -151,58 +148,37 @@ def change_of(
 
 
 @Verb("pause_action", "POST /api/actions/{action=name}:pause", OPERATE)
-def pause(installation: Installation, name: str, expects: int | None = None) -> Change:
+def pause(
+    installation: Installation, name: str, expects: int | None = None, *, dry_run: DryRun = False
+) -> Change:
     """Pause an action.
 
     Raises Outdated if it is not at the revision `expects`.
     """
-    return _switch(installation, name, expects, active=False)
+    return switch(installation, name, expects, active=False, dry_run=dry_run)
 
 
 @Verb("resume_action", "POST /api/actions/{action=name}:resume", OPERATE)
-def resume(installation: Installation, name: str, expects: int | None = None) -> Change:
+def resume(
+    installation: Installation, name: str, expects: int | None = None, *, dry_run: DryRun = False
+) -> Change:
     """Resume an action.
 
     Raises Outdated if it is not at the revision `expects`.
     """
-    return _switch(installation, name, expects, active=True)
+    return switch(installation, name, expects, active=True, dry_run=dry_run)
 
 
-@Verb("pause_actions", "POST /api/actions:pause", OPERATE)
-def pause_all(installation: Installation, owner: Owner) -> Changes:
-    """Pause all actions of an owner; a refused one does not stop the others."""
-    return _switch_all(installation, owner, active=False)
-
-
-@Verb("resume_actions", "POST /api/actions:resume", OPERATE)
-def resume_all(installation: Installation, owner: Owner) -> Changes:
-    """Resume all actions of an owner; a refused one does not stop the others."""
-    return _switch_all(installation, owner, active=True)
-
-
-def _switch_all(installation: Installation, owner: str, *, active: bool) -> Changes:
-    with reading(installation.engine) as connection:
-        found = owned(connection, installation.small_app.id, owner)
-    if not found:
-        raise _nothing_of(owner)
-
-    def switched(uid: UUID, name: str) -> Change:
-        try:
-            return _switch(installation, str(uid), None, active=active)
-        except (InvalidDocument, NotFound, Refused) as error:
-            return Change(
-                uid=uid, name=name, change="unchanged", revision=0, active=not active,
-                refused=str(error),
-            )  # fmt: skip
-
-    return Changes(tuple(switched(uid, name) for uid, name in found.items()))
-
-
-def _switch(installation: Installation, name: str, expects: int | None, *, active: bool) -> Change:
+def switch(
+    installation: Installation, name: str, expects: int | None, *, active: bool, dry_run: bool
+) -> Change:
+    """Pause or resume an action, and warn if nothing is to come."""
     ends: list[str] = []
 
     def switched(uid: UUID, author: ChangeContext) -> changes.Change:
-        done = editing.set_active(installation.engine, uid, active=active, author=author)
+        done = editing.set_active(
+            installation.engine, uid, active=active, author=author, dry_run=dry_run
+        )
         if active and not _has_more(installation, done, author):
             ends.append(NOTHING_TO_COME)
         return done
@@ -222,7 +198,9 @@ def _has_more(installation: Installation, done: changes.Change, author: ChangeCo
 
 
 @Verb("delete_action", "DELETE /api/actions/{action=name}", EDIT)
-def delete(installation: Installation, name: str, expects: int | None = None) -> Change:
+def delete(
+    installation: Installation, name: str, expects: int | None = None, *, dry_run: DryRun = False
+) -> Change:
     """Delete an action; its history stays.
 
     Raises Outdated if it is not at the revision `expects`.
@@ -231,22 +209,5 @@ def delete(installation: Installation, name: str, expects: int | None = None) ->
         row = find(connection, installation, name)
         app = app_of(connection, installation, row)
     remover = installation.remover_in(app, expects)
-    return shown(installation, [deletion.delete(installation.engine, row["uid"], remover)], app)[0]
-
-
-@Verb("delete_actions", "DELETE /api/actions", EDIT)
-def delete_owned(installation: Installation, owner: Owner) -> Changes:
-    """Delete all actions of an owner; their history stays.
-
-    Raises NotFound for none.
-    """
-    remover = installation.remover_in(installation.small_app)
-    deleted = deletion.delete_all(installation.engine, remover, owner)
-    if not deleted:
-        raise _nothing_of(owner)
-    return Changes(shown(installation, deleted))
-
-
-def _nothing_of(owner: str) -> NotFound:
-    """Return the error that no action has this owner."""
-    return NotFound(f"no action has the owner {owner!r}", SEE_ACTIONS)
+    deleted = deletion.delete(installation.engine, row["uid"], remover, dry_run=dry_run)
+    return shown(installation, [deleted], app)[0]

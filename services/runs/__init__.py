@@ -12,6 +12,7 @@ from models.errors import NotFound
 from models.operation import OperationState
 from models.sql import read_clock
 from models.store import operations
+from models.store.actions.search import ActionFilter
 from models.store.actions.status import plan_in
 from models.store.notices.alerting import alert_targets
 from models.store.people import users
@@ -20,8 +21,9 @@ from runtime.database import reading
 from runtime.plug_ins import added
 from scheduler.on_demand import cancel as cancelling
 from scheduler.on_demand import manual, restart
+from services.actions.search import chosen
 from services.installation import Installation
-from services.lookup import app_of, find, named_elsewhere, operation_of
+from services.lookup import app_of, find, named_elsewhere, operation_of, scope_of
 from services.runs.outgoing import Outbound, Outgoing, outgoing_of
 from services.verbs import OPERATE, Verb
 from services.view import Instant, Listing, View
@@ -193,11 +195,16 @@ def run(
 
 
 @Verb("run_actions", "POST /api/actions:run", OPERATE, status=202)
-def run_all(installation: Installation) -> RanAll:
-    """Run every active action of a small app, except those on events."""
+def run_all(installation: Installation, wanted: ActionFilter, *, all_apps: bool = False) -> RanAll:
+    """Run the active actions that a filter admits, or all, except those on events.
+
+    Raises NotFound if the filter admits none.
+    """
     installation.publish()
-    app = installation.small_app
-    asked, sent = manual.run_all(installation.engine, installation.actor, app.id)
+    scope, among = scope_of(installation, all_apps=all_apps), None
+    if wanted != ActionFilter():
+        among = {one.uid for one in chosen(installation, "run", wanted, all_apps=all_apps)}
+    asked, sent = manual.run_all(installation.engine, installation.actor, scope.small_app_id, among)
     unsent = installation.why_unsent(sent)
     made: list[RanOfAll | NotRun] = [
         NotRun.of(one, action=one.name)

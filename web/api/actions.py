@@ -7,7 +7,7 @@ from fastapi import Response
 from models.roles import Permission
 from services import actions, backfills, changes, explanation, runs, upcoming
 from services.actions import search
-from services.changes import known_tasks
+from services.changes import known_tasks, many
 from services.changes.result import Change
 from services.installation import Installation
 from services.verbs import ACTION
@@ -67,5 +67,5 @@ def put_action(
 
 
 serve(router, actions, upcoming, search, explanation)
-serve(router, changes, known_tasks, backfills)
+serve(router, changes, many, known_tasks, backfills)
 serve(router, runs.run, runs.run_all, runs.plan)

@@ -1,16 +1,21 @@
 """The search for actions, and what can be done with several of them."""
 
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
-from models.errors import InvalidDocument, NotFound, Refused
+from models.errors import NotFound, Refused
 from models.roles import Permission
 from models.store.actions.search import ActionFilter, Standing
 from services import apps, changes, runs
-from services.actions import page, search
+from services.actions import search
+from services.changes import many
+from services.changes.result import Changes
 from services.installation import Installation
+from services.lookup import refusing
+from services.runs import RanAll, RequestedRun
 from services.view import PAGE
 from web.dashboard.fields import fields_of
 from web.dashboard.rendering import confirm, redirect, render
@@ -21,7 +26,12 @@ router = APIRouter(include_in_schema=False)
 MOST_CHOSEN = 500
 # The script in the browser names as many.
 MOST_NAMED = 20
-VERBS = ("run", "pause", "resume", "delete")
+VERBS: Mapping[str, Callable[..., Changes | RanAll]] = {
+    "run": runs.run_all,
+    "pause": many.pause,
+    "resume": many.resume,
+    "delete": many.delete,
+}
 # The status of the actions that a change of all concerns; the others have it already.
 STANDINGS = {
     "run": {Standing.ACTIVE},
@@ -61,31 +71,27 @@ def list_actions(request: Request, visitor: Viewer, asked: Asked) -> HTMLRespons
 
 @router.post("/actions")
 def change_several(request: Request, visitor: Operator, asked: Asked) -> Response:
-    """Change the chosen actions, by one of `VERBS`; a refused one does not stop the others."""
-    verb, uids = visitor.form.get("verb", ""), visitor.form.getlist("uid")[:MOST_CHOSEN]
+    """Plan or do one of `VERBS`, for the chosen actions or for all that match the filter."""
+    opened, form = visitor.opened, visitor.form
+    verb, uids = form.get("verb", ""), form.getlist("uid")[:MOST_CHOSEN]
     _check(visitor, verb)
-    if not uids:
-        return _ask_for_all(request, visitor, asked, verb)
-    if verb == "delete" and "sure" not in visitor.form:
-        names = page.names_of(visitor.opened, uids[:MOST_NAMED])
-        if uids[MOST_NAMED:]:
-            names.append(say("change.ask_more", count=len(uids) - MOST_NAMED))
-        return confirm(request, say("change.ask_delete_several"), "/actions", names)
-    refusals, done = [], 0
-    for uid in uids:
-        try:
-            change(visitor.opened, uid, verb)
-            done += 1
-        except (InvalidDocument, NotFound, Refused) as error:
-            refusals.append(error.on_page)
-    told = say(f"change.done_{verb}", count=done)
-    if refusals:
-        told += " " + say("change.refused", count=len(refusals), first=refusals[0])
+    with refusing("uid", ", ".join(uids)):
+        wanted = ActionFilter(uid=uids) if uids else asked
+    if not uids or (verb == "delete" and "sure" not in form):
+        return _ask(request, visitor, wanted, verb)
+    made: Changes | RanAll = VERBS[verb](opened, wanted, all_apps=not opened.is_bound)
+    told = say(f"change.done_{verb}", count=sum(map(_is_done, made.root)))
+    if made.errors:
+        told += " " + say("change.refused", count=len(made.errors), first=made.errors[0])
     # The list as it was searched.
     back = page_asked(request)
     if back.partition("?")[0] != "/actions":
         back = "/actions"
     return redirect(request, back, told)
+
+
+def _is_done(one: Any) -> bool:
+    return isinstance(one, RequestedRun) or getattr(one, "change", "unchanged") != "unchanged"
 
 
 def _check(visitor: Visitor, verb: str) -> None:
@@ -96,7 +102,7 @@ def _check(visitor: Visitor, verb: str) -> None:
         raise Refused(say("change.not_permitted"))
 
 
-def _ask_for_all(request: Request, visitor: Visitor, asked: ActionFilter, verb: str) -> Response:
+def _ask(request: Request, visitor: Visitor, asked: ActionFilter, verb: str) -> Response:
     """Return the plan of a change of all actions that match, and how many it leaves out."""
     found = search.search(visitor.opened, asked, MOST_CHOSEN)
     takes = STANDINGS.get(verb, frozenset(Standing))
@@ -109,7 +115,7 @@ def _ask_for_all(request: Request, visitor: Visitor, asked: ActionFilter, verb: 
     if found.next:
         names.append(say("many.more", count=len(found.items)))
     question = say(f"many.{verb}_asks", count=len(chosen))
-    fields = [("uid", str(one.uid)) for one in chosen]
+    fields = [] if asked.uid else [("uid", str(one.uid)) for one in chosen]
     return confirm(request, question, page_asked(request), names, fields)
 
 

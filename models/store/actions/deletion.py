@@ -33,12 +33,10 @@ def mark_deleted(connection: sa.Connection, uids: Sequence[UUID], now: datetime)
 
 
 def owned(
-    connection: sa.Connection, small_app_id: int, owner: str | None, limit: int | None = None
+    connection: sa.Connection, small_app_id: int, owner: str | None = None
 ) -> dict[UUID, str]:
-    """Return the names of up to `limit` actions of a small app, or of one owner in it, by uid."""
+    """Return the names of the actions of a small app, or of one owner in it, by uid."""
     query = sa.select(actions.c.uid, actions.c.name).where(of_app(small_app_id))
     if owner is not None:
         query = query.where(actions.c.owner == owner)
-    return {
-        row.uid: row.name for row in connection.execute(query.order_by(actions.c.uid).limit(limit))
-    }
+    return {row.uid: row.name for row in connection.execute(query.order_by(actions.c.uid))}

@@ -2,6 +2,7 @@
 
 from enum import StrEnum
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import sqlalchemy as sa
 from pydantic import Field
@@ -33,6 +34,7 @@ class Standing(StrEnum):
 class ActionFilter(Filter):
     """Which actions; without a value, all."""
 
+    uid: tuple[UUID, ...] = Field((), description="With one of these uids.")
     q: str = Field("", description="Words: each is in the name or the owner, or begins the uid.")
     owner: str | None = Field(None, description="Of this owner.")
     task: str | None = Field(None, description="That send this Celery task.")
@@ -81,6 +83,8 @@ def _chosen(asked: Asked) -> sa.Select[Any]:
         .where(NOT_DELETED, asked.scope.has(actions.c.small_app_id))
         .where(*map(_matches, wanted.q.split()[:MOST_WORDS]))
     )
+    if wanted.uid:
+        query = query.where(actions.c.uid.in_(wanted.uid))
     if wanted.owner is not None:
         query = query.where(actions.c.owner == wanted.owner)
     if wanted.task is not None:

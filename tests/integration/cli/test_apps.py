@@ -143,10 +143,34 @@ def test_actions_of_an_owner_are_listed_paused_and_deleted(call: Call) -> None:
     deleted = call("action", "delete", "--owner", "channel:42")
 
     assert names == ["in", "out"]
-    assert paused.out == "paused 2 of 2 actions of channel:42\n  in\n  out\n"
+    assert paused.out == "paused 2 of 2 actions\n  in\n  out\n"
     assert [one["change"] for one in resumed.json] == ["changed", "changed"]
-    assert deleted.out == "deleted 2 of 2 actions of channel:42\n  in\n  out\n"
+    assert deleted.out == "deleted 2 of 2 actions\n  in\n  out\n"
     assert [one["name"] for one in call("action", "list", "--json").json] == ["other"]
+
+
+@pytest.mark.usefixtures("owned")
+@pytest.mark.parametrize(
+    ("verb", "did"), [("pause", "paused"), ("resume", "resumed"), ("delete", "deleted")]
+)
+def test_a_dry_run_says_which_actions_a_filter_admits_and_changes_none(
+    call: Call, verb: str, did: str
+) -> None:
+    standing = "paused" if verb == "resume" else "active"
+    call("action", "pause", "out" if verb == "resume" else "other")
+    before = call("action", "list", "--json").json
+
+    tried = call("action", verb, "--standing", standing, "--dry-run")
+    alone = call("action", verb, "out", "--dry-run")
+
+    assert tried.code == alone.code == 0
+    assert tried.out == {
+        "resume": "would resume 1 of 1 action\n  out\n",
+    }.get(verb, f"would {verb} 2 of 2 actions\n  in\n  out\n")
+    assert alone.out.startswith("would delete out" if verb == "delete" else "would change out")
+    assert call("action", "list", "--json").json == before
+    done = call("action", verb, "--standing", standing)
+    assert done.out == tried.out.replace(f"would {verb}", did)
 
 
 @pytest.mark.usefixtures("owned")
@@ -164,9 +188,9 @@ def test_an_action_that_cannot_be_resumed_does_not_stop_the_others(call: Call, h
     call("action", "delete", "out")
     alone = call("action", "resume", "--owner", "channel:42")
 
-    assert (resumed.code, resumed.out) == (1, "resumed 1 of 2 actions of channel:42\n  out\n")
+    assert (resumed.code, resumed.out) == (1, "resumed 1 of 2 actions\n  out\n")
     assert "minute '61' is above 59" in resumed.err
-    assert (alone.code, alone.out) == (1, "resumed 0 of 1 action of channel:42\n")
+    assert (alone.code, alone.out) == (1, "resumed 0 of 1 action\n")
 
 
 @pytest.mark.usefixtures("owned")
@@ -177,8 +201,8 @@ def test_an_owner_of_nothing_and_two_names_are_refused(call: Call, verb: str) ->
     neither = call("action", verb)
 
     assert (nothing.code, both.code, neither.code) == (2, 2, 2)
-    assert "no action has the owner" in nothing.err
-    assert "either an action or --owner" in both.err
+    assert "no action matches" in nothing.err
+    assert "either an action to" in both.err
 
 
 def test_users_beyond_the_ceiling_are_refused(

@@ -18,6 +18,7 @@ from models.operation import OperationState
 from models.sql import read_clock
 from models.store import tenants
 from models.store.actions import cursors
+from models.store.actions import deletion as deletions
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import backfills
 from models.store.scope import WHOLE_INSTALLATION
@@ -27,9 +28,9 @@ from models.tenant.document import parse_small_app
 from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes import deletion
+from scheduler.changes import Change, deletion
 from scheduler.changes.change import create_all
-from scheduler.changes.deletion import delete_all, delete_app
+from scheduler.changes.deletion import delete_app, delete_many
 from scheduler.changes.validation import ChangeContext
 from scheduler.on_demand.backfill import cancel as cancel_backfill
 from scheduler.sweep import Sweeper
@@ -59,6 +60,12 @@ def make(engine: sa.Engine, who: ChangeContext, count: int, **changes: Any) -> l
     return [one.uid for one in create_all(engine, documents, who)]
 
 
+def delete_owned(engine: sa.Engine, owner: str) -> list[Change]:
+    with reading(engine) as connection:
+        uids = list(deletions.owned(connection, author().small_app.id, owner))
+    return delete_many(engine, uids, author())
+
+
 def left(engine: sa.Engine) -> list[str]:
     query = sa.select(actions.c.name).where(actions.c.deleted_at.is_(None))
     with reading(engine) as connection:
@@ -80,11 +87,12 @@ def test_deleting_by_owner_takes_the_owners_actions_along_and_no_other(
     make_action(engine, name="nobody's")
     make(engine, shop, 1, owner="channel:pop3:42")
 
-    deleted = delete_all(engine, author(), "channel:pop3:42")
+    deleted = delete_owned(engine, "channel:pop3:42")
 
     assert [one.name for one in deleted] == ["pop3 in", "pop3 out"]
     assert left(engine) == ["action 0", "nobody's", "other"]
-    assert delete_all(engine, author(), "channel:pop3:42") == []
+    assert delete_owned(engine, "channel:pop3:42") == []
+    assert delete_many(engine, [one.uid for one in deleted], author()) == []
 
 
 def test_what_was_due_is_decided_and_unstarted_operations_are_cancelled(engine: sa.Engine) -> None:
@@ -94,7 +102,7 @@ def test_what_was_due_is_decided_and_unstarted_operations_are_cancelled(engine: 
     action = make_action(engine, since=since, owner="o", policy={"overlap": "allow"})
     waits = make_operation(engine, action, now - timedelta(minutes=30))
 
-    deleted = delete_all(engine, author(), "o")
+    deleted = delete_owned(engine, "o")
 
     assert [one.cancelled for one in deleted] == [2]
     assert row_of(engine, waits)["state"] == OperationState.CANCELLED
@@ -112,7 +120,7 @@ def test_the_backfill_of_a_deleted_action_is_cancelled(engine: sa.Engine) -> Non
     action = make_action(engine, owner="o")
     backfill = make_backfill(engine, action.uid)
 
-    delete_all(engine, author(), "o")
+    delete_owned(engine, "o")
 
     with reading(engine) as connection:
         found = backfills.get(connection, backfill, WHOLE_INSTALLATION)
@@ -131,7 +139,7 @@ def test_whoever_stops_a_backfill_that_is_being_recorded_waits_for_it(
     def stop_it() -> None:
         try:
             if stop == "delete":
-                delete_all(engine, author(), "o")
+                delete_owned(engine, "o")
             else:
                 cancel_backfill(engine, action.uid, "tests")
         except Exception as error:
@@ -233,7 +241,7 @@ def test_the_tick_goes_on_while_many_are_deleted(
     other = make(engine, shop, 1)
     with reading(engine) as connection:
         now = read_clock(connection) + timedelta(minutes=1)
-    deleter = Thread(target=delete_all, args=(engine, author(), "many"))
+    deleter = Thread(target=delete_owned, args=(engine, "many"))
     deleter.start()
 
     tick(engine, now, Sweeper(timedelta(seconds=45), NO_ALERTS))

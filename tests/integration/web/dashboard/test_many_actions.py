@@ -1,0 +1,91 @@
+"""Several actions from the list: those selected, or all that the filter admits."""
+
+import re
+from typing import Any
+
+import httpx
+import pytest
+
+from models.roles import Role
+from tests.factories import make_action
+from tests.integration.web.conftest import Web
+from tests.integration.web.dashboard.conftest import Browse
+
+
+def actions_of(web: Web, **filters: str) -> dict[str, str]:
+    """Return the standings of the actions of `default` that are in an import, by name."""
+    found = web.client(Role.VIEWER).get("/api/actions", params={"q": "import", **filters})
+    return {one["name"]: one["standing"] for one in found.json()}
+
+
+def said(browser: httpx.Client, **fields: Any) -> str:
+    """Return the page that a change leads to, with what it did."""
+    return browser.post("/actions", data=fields, follow_redirects=True).text
+
+
+@pytest.fixture
+def uids(web_on_sqlite: Web) -> list[str]:
+    names = ("import a", "import b", "import c")
+    return [str(make_action(web_on_sqlite.engine, name=name).uid) for name in names]
+
+
+def test_the_selected_ones_are_paused_and_run_and_resumed(
+    web_on_sqlite: Web, browse: Browse, uids: list[str]
+) -> None:
+    browser = browse(web_on_sqlite)
+
+    paused = said(browser, verb="pause", uid=uids[:2])
+    standings = list(actions_of(web_on_sqlite).values())
+    ran = said(browser, verb="run", uid=uids)
+    resumed = said(browser, verb="resume", uid=uids)
+
+    assert "2 actions are paused" in paused
+    assert standings == ["paused", "paused", "active"]
+    assert "It runs now." in ran
+    assert "2 actions are resumed." in resumed
+
+
+def test_all_that_match_are_changed_after_a_question(
+    web_on_sqlite: Web, browse: Browse, uids: list[str]
+) -> None:
+    browser = browse(web_on_sqlite)
+    make_action(web_on_sqlite.engine, name="export")
+
+    asked = browser.post("/actions?q=import", data={"verb": "delete"})
+    named = re.findall(r'name="uid" value="(.*?)"', asked.text)
+    done = said(browser, verb="delete", uid=named, sure="1")
+
+    assert "Delete 3 actions?" in asked.text
+    assert sorted(named) == sorted(uids)
+    assert "3 actions are deleted." in done
+    assert actions_of(web_on_sqlite) == {}
+    assert actions_of(web_on_sqlite, q="export") == {"export": "active"}
+
+
+def test_the_selected_ones_are_named_before_they_are_deleted(
+    web_on_sqlite: Web, browse: Browse, uids: list[str]
+) -> None:
+    asked = browse(web_on_sqlite).post("/actions", data={"verb": "delete", "uid": uids[1:]})
+
+    assert re.findall(r'<li class="wrap">(.*?)</li>', asked.text) == ["import b", "import c"]
+    assert len(actions_of(web_on_sqlite)) == 3
+
+
+def test_the_api_changes_what_the_filter_of_its_list_admits(
+    web_on_sqlite: Web, uids: list[str]
+) -> None:
+    client = web_on_sqlite.client(Role.EDITOR)
+
+    tried = client.delete("/api/actions", params={"q": "import", "dry_run": True})
+    paused = client.post("/api/actions:pause", params={"uid": uids[:2]})
+    deleted = client.delete("/api/actions", params={"q": "import", "standing": "paused"})
+    nothing = client.delete("/api/actions")
+
+    assert [one["change"] for one in tried.json()] == ["deleted"] * 3
+    assert [one["switched"] for one in paused.json()] == ["paused"] * 2
+    assert [one["name"] for one in deleted.json()] == ["import a", "import b"]
+    assert actions_of(web_on_sqlite) == {"import c": "active"}
+    assert (nothing.status_code, nothing.json()["detail"]) == (
+        409,
+        "nothing chooses the actions to delete; send a filter such as owner or standing",
+    )
