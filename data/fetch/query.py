@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from pydantic import TypeAdapter
 
 from data.failures import SourceFailed, Stopped, first_line
 from data.fetch.rows import Bounds, write_rows
@@ -21,7 +20,6 @@ from tasks.bounded import client
 from tasks.bounded.child import Call
 from tasks.bounded.limits import GRACE_S, Watch
 
-BAD_ROWS = TypeAdapter(BadRows)
 CONNECT_S = 10
 # libpq without memory for a row returns what it has, and an error as a second result.
 _NO_MEMORY = ("out of memory", "received 2 results from command")
@@ -45,7 +43,7 @@ def query(sql: str, name: str, target: Path, settings: Settings, watch: Watch) -
     call = client.Call(f"{__name__}:answer", arguments, is_online=True)
     limits = reading_limits(settings.fetch, f"connection {name}", "timeout_s")
     limits = replace(limits, slack_s=CONNECT_S + GRACE_S)
-    return BAD_ROWS.validate_python(client.run(call, limits, watch))
+    return BadRows.of(client.run(call, limits, watch))
 
 
 def answer(call: Call) -> Mapping[str, Any]:

@@ -3,12 +3,13 @@
 It runs in a child process: see `in_child`.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from hashlib import file_digest
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from data.beneath import opened_beneath
 from data.failures import CUT_OFF, SourceFailed
@@ -21,8 +22,11 @@ from data.importing.read_csv import load_csv
 from data.importing.read_json import load_json
 from data.importing.read_parquet import NO_COLUMN, load_parquet
 from data.importing.tables import MARK, Table, cell
-from data.settings import FetchSettings
+from data.limits import ImportLimits
 from tasks.bounded.limits import Watch
+
+if TYPE_CHECKING:
+    from tasks.bounded.child import Call
 
 # In these formats the part before a cut may look whole.
 OF_LINES = ("csv", "jsonl")
@@ -58,6 +62,17 @@ class Data:
     root: Path | None = None
     ended_before: bool = False
 
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """Return the data of a child process's call."""
+        made = {
+            "file": Path(given["file"]),
+            "rules": Rules(given["rules"]["columns"], tuple(given["rules"]["key"])),
+            "bad_rows": BadRows.of(given["bad_rows"]),
+            "root": given["root"] and Path(given["root"]),
+        }
+        return cls(**{**given, **made})
+
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
         """Yield the open file. Raises SourceFailed."""
@@ -87,8 +102,17 @@ class Imported:
         return int(self.figures["rows"])
 
 
+def answer(call: "Call") -> Mapping[str, Any]:
+    """Import the file of the call; called in the child."""
+    given = call.arguments
+    limits, data = ImportLimits(**given["limits"]), Data.of(given["data"])
+    target, last = Path(given["target"]), given["last"] and Path(given["last"])
+    with os.fdopen(call.files[0], "rb") as stream:
+        return asdict(import_data(limits, data, stream, target, last, call.watch))
+
+
 def import_data(
-    settings: FetchSettings,
+    limits: ImportLimits,
     data: Data,
     stream: BinaryIO,
     target: Path,
@@ -101,12 +125,12 @@ def import_data(
     `last`. Raises SourceFailed if no row, or too small a share of them, can be read; and Stopped.
     """
     folder = target.parent
-    file = unpacked(stream, folder / "source", data.shown, settings, watch)
+    file = unpacked(stream, folder / "source", data.shown, limits, watch)
     if data.ended_before and file.is_open and data.format in OF_LINES:
         raise SourceFailed(f"{data.shown} {ENDED_BEFORE}")
-    with opened(folder, settings, data.shown, watch) as engine:
+    with opened(folder, limits, data.shown, watch) as engine:
         table = _read(engine, file, data)
-        _check(table, data, settings)
+        _check(table, data, limits)
         sql = _selected(table, data, last)
         engine.run(
             f"COPY ({sql}) TO $1 (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)",
@@ -129,7 +153,7 @@ def _read(engine: Engine, file: Plain, data: Data) -> Table:
     return load_json(engine, file, data.shown, data.format)
 
 
-def _check(table: Table, data: Data, settings: FetchSettings) -> None:
+def _check(table: Table, data: Data, limits: ImportLimits) -> None:
     """Leave out the rows that break the rules. Raises SourceFailed if they are too many."""
     if data.bad_rows.unit == "row":
         table.bad_rows.unit = "row"
@@ -137,7 +161,7 @@ def _check(table: Table, data: Data, settings: FetchSettings) -> None:
     check_types(table, data.rules.columns, data.shown)
     check_key(table, data.rules.key, data.shown)
     (good,) = table.engine.one(f"SELECT count(*) FROM {table.good}")
-    table.bad_rows.check(good, settings.max_bad_rows, data.shown)
+    table.bad_rows.check(good, limits.max_bad_rows, data.shown)
 
 
 def _selected(table: Table, data: Data, last: Path | None) -> str:

@@ -1,8 +1,8 @@
 """Rows that an import leaves out: their count, the first ten, and the limit."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from data.failures import SourceFailed
 
@@ -27,6 +27,11 @@ class BadRows:
     unit: str = "line"
     count: int = 0
     samples: list[BadRow] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Self:
+        """Return those of a child process's answer."""
+        return cls(found["unit"], found["count"], [BadRow(**one) for one in found["samples"]])
 
     def add(self, count: int, samples: Sequence[BadRow]) -> None:
         """Add `count` rows; keep the first ten of all samples."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from data.failures import SourceFailed
 from data.importing.tables import MARK, Table, cell
-from models.problems import unknown_name
 
 TEXT = "text"
 SAMPLE_ROWS = 1_000
@@ -100,6 +99,9 @@ def check_key(table: Table, key: Sequence[str], shown: str) -> None:
 
 def _check_known(table: Table, name: str, shown: str) -> None:
     if name not in table.types:
+        # Most imports need no advice, and no pydantic.
+        from models.problems import unknown_name
+
         raise SourceFailed(f"{shown} {unknown_name('column', name, table.types)}", permanent=True)
 
 

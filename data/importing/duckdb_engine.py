@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 
 from data.failures import SourceFailed, Stopped, first_line
-from data.settings import FetchSettings
+from data.limits import ImportLimits
 from tasks.bounded.limits import Watch
 
 SPILL = "spill"
@@ -74,15 +74,15 @@ class Engine:
 
 @contextmanager
 def opened(
-    folder: Path, settings: FetchSettings, shown: str, watch: Watch | None = None
+    folder: Path, limits: ImportLimits, shown: str, watch: Watch | None = None
 ) -> Iterator[Engine]:
     """Yield a new engine that reads and writes files in `folder` only.
 
     Its errors, and that it needs too much memory, become SourceFailed of `shown`.
     """
     config: dict[str, Any] = {
-        "memory_limit": f"{settings.memory_mb // ENGINE_SHARE}MiB",
-        "threads": settings.threads,
+        "memory_limit": f"{limits.memory_mb // ENGINE_SHARE}MiB",
+        "threads": limits.threads,
         "temp_directory": str(folder / SPILL),
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
@@ -92,14 +92,14 @@ def opened(
         with duckdb.connect(":memory:", config=config) as connection:
             connection.execute("SET TimeZone = 'UTC'")
             # DuckDB ignores this option in the configuration.
-            most = _most_spilled(folder, settings)
+            most = _most_spilled(folder, limits)
             connection.execute(f"SET max_temp_directory_size = '{most}B'")
             connection.execute(f"SET allowed_directories = [{literal(str(folder))}]")
             connection.execute("SET enable_external_access = false")
             connection.execute("SET lock_configuration = true")
             yield Engine(connection, watch or Watch())
     except duckdb.OutOfMemoryException as error:
-        raise SourceFailed(f"{shown} needs {_memory_text(error, settings)}") from None
+        raise SourceFailed(f"{shown} needs {_memory_text(error, limits)}") from None
     except duckdb.Error as error:
         raise SourceFailed(f"{shown}: {first_line(error)}") from None
 
@@ -116,22 +116,22 @@ def reading(file: Path, shown: str, what: str, *, permanent: bool = True) -> Ite
         raise SourceFailed(f"{shown}: not {what}: {text}", permanent=permanent) from None
 
 
-def _memory_text(error: duckdb.OutOfMemoryException, settings: FetchSettings) -> str:
+def _memory_text(error: duckdb.OutOfMemoryException, limits: ImportLimits) -> str:
     """Return the limit that the import exceeded."""
     if "max_temp_directory_size" in str(error):
         return (
-            f"more than {SPILL_TO_SOURCE} times SCHED_FETCH_MAX_BYTES={settings.max_bytes} "
+            f"more than {SPILL_TO_SOURCE} times SCHED_FETCH_MAX_BYTES={limits.max_bytes} "
             "once it is unpacked, or more than half of the free disk"
         )
     return (
-        f"more than SCHED_FETCH_MEMORY_MB={settings.memory_mb} of memory; make it smaller, or "
+        f"more than SCHED_FETCH_MEMORY_MB={limits.memory_mb} of memory; make it smaller, or "
         "raise SCHED_FETCH_MEMORY_MB"
     )
 
 
-def _most_spilled(folder: Path, settings: FetchSettings) -> int:
+def _most_spilled(folder: Path, limits: ImportLimits) -> int:
     """Return the bytes of disk that one engine may use: a small Parquet file may unpack to any."""
-    return min(SPILL_TO_SOURCE * settings.max_bytes, disk_usage(folder).free // 2)
+    return min(SPILL_TO_SOURCE * limits.max_bytes, disk_usage(folder).free // 2)
 
 
 def quoted(name: str) -> str:

@@ -1,21 +1,15 @@
 """Imports in child processes: a file that exceeds the limits ends only its child."""
 
-import os
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
-from data.importing import Data, Imported, import_data
+from data.importing import Data, Imported, answer
+from data.importing.bad_rows import BadRows
+from data.limits import ImportLimits
 from data.settings import FetchSettings
 from tasks.bounded import client
-from tasks.bounded.child import Call
 from tasks.bounded.limits import Limits, Over, Watch
-
-GIVEN = TypeAdapter(tuple[FetchSettings, Data, Path, Path | None])
-IMPORTED = TypeAdapter(Imported)
 
 
 def reading_limits(settings: FetchSettings, shown: str, time: str = "import_s") -> Limits:
@@ -37,16 +31,16 @@ def import_in_child(
     watch: Watch,
 ) -> Imported:
     """Write the rows of `data` to `target`, as `import_data` does, within the settings' limits."""
-    given = GIVEN.dump_python((settings, data, target, last), mode="json")
+    given = given_of(settings, data, target, last)
     with data.opened() as stream:
-        call = client.Call(f"{__name__}:answer", {"given": given}, [stream.fileno()])
+        call = client.Call(f"{answer.__module__}:answer", given, [stream.fileno()])
         made = client.run(call, reading_limits(settings, data.shown), watch)
-    return IMPORTED.validate_python(made)
+    return Imported(made["digest"], made["figures"], BadRows.of(made["bad_rows"]))
 
 
-def answer(call: Call) -> Mapping[str, Any]:
-    """Import the file of the call; called in the child."""
-    settings, data, target, last = GIVEN.validate_python(call.arguments["given"])
-    with os.fdopen(call.files[0], "rb") as stream:
-        made = import_data(settings, data, stream, target, last, call.watch)
-    return asdict(made)
+def given_of(
+    settings: FetchSettings, data: Data, target: Path, last: Path | None
+) -> dict[str, Any]:
+    """Return the arguments of the child's call."""
+    limits = asdict(ImportLimits.of(settings))
+    return {"limits": limits, "data": asdict(data), "target": target, "last": last}

@@ -12,7 +12,7 @@ from typing import BinaryIO
 from data.failures import SourceFailed, check_size
 from data.importing.duckdb_engine import Engine
 from data.importing.zstd_frames import MARK_SIZE, check_frames, is_zstd
-from data.settings import FetchSettings
+from data.limits import ImportLimits
 from tasks.bounded.limits import Watch
 
 CHUNK = 1 << 20
@@ -56,7 +56,7 @@ def plain(path: Path) -> Plain:
 
 
 def unpacked(
-    stream: BinaryIO, target: Path, shown: str, settings: FetchSettings, watch: Watch
+    stream: BinaryIO, target: Path, shown: str, limits: ImportLimits, watch: Watch
 ) -> Plain:
     """Copy the data of `stream` to `target`, gzip unpacked, without a byte order mark.
 
@@ -69,7 +69,7 @@ def unpacked(
     is_packed, of_zstd = mark.startswith(GZIP_MARK), is_zstd(mark)
     stream.seek(0)
     if of_zstd:
-        check_frames(stream, shown, settings.max_bytes)
+        check_frames(stream, shown, limits.max_bytes)
         stream.seek(0)
         target = target.with_name(target.name + ".zst")
     what = f"{shown} is larger{' unpacked' if is_packed else ''}"
@@ -80,7 +80,7 @@ def unpacked(
                 watch.check()
                 # DuckDB reads no JSON Lines after a byte order mark.
                 size += copy.write(chunk if size else chunk.removeprefix(BOM_UTF8))
-                check_size(what, size, settings.max_bytes)
+                check_size(what, size, limits.max_bytes)
     except EOFError:
         raise SourceFailed(f"{shown} is truncated gzip; write the whole file") from None
     except (gzip.BadGzipFile, zlib.error) as error:

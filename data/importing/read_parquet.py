@@ -1,13 +1,14 @@
 """Parquet to a table with its types."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from data.failures import SourceFailed
 from data.importing.duckdb_engine import Engine, opened, reading
 from data.importing.tables import MARK, Table, checked_names
-from data.settings import FetchSettings
+from data.limits import ImportLimits
 
 # The only column of a snapshot whose rows have none.
 NO_COLUMN = "_no_column"
@@ -28,14 +29,14 @@ def load_parquet(engine: Engine, file: Path, shown: str, name: str = "raw") -> T
     return table
 
 
-def rows_of(file: Path, shown: str, settings: FetchSettings) -> Iterator[dict[str, Any]]:
+def rows_of(file: Path, shown: str, limits: ImportLimits) -> Iterator[dict[str, Any]]:
     """Yield the rows of a snapshot in order; the engine reads a part of the file at a time.
 
     Raises SourceFailed, also after some rows.
     """
     # Each thread would hold a part of its own.
-    limits = settings.model_copy(update={"threads": 1})
-    with opened(file.parent, limits, shown) as engine, reading(file, shown, "Parquet"):
+    alone = replace(limits, threads=1)
+    with opened(file.parent, alone, shown) as engine, reading(file, shown, "Parquet"):
         cursor = engine.cursor(
             "SELECT * FROM read_parquet(?, hive_partitioning = false)", [str(file)]
         )

@@ -16,6 +16,7 @@ from urllib.parse import quote
 from uuid import UUID, uuid4
 
 from data.failures import SourceFailed
+from data.limits import ImportLimits
 from data.settings import Settings
 from data.snapshots.stores import FolderStore, Store, store_of
 from tasks.bounded.limits import Watch
@@ -127,7 +128,7 @@ def read(settings: Settings, path: str) -> Generator[Row]:
     from data.importing.read_parquet import rows_of
 
     with local(settings, path) as file:
-        yield from rows_of(file, path, settings.fetch)
+        yield from rows_of(file, path, ImportLimits.of(settings.fetch))
 
 
 @contextmanager

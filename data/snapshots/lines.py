@@ -2,10 +2,12 @@
 
 import os
 from collections.abc import Generator
+from dataclasses import asdict
 from pathlib import Path
 
 from data import snapshots
-from data.settings import FetchSettings, Settings
+from data.limits import ImportLimits
+from data.settings import Settings
 from data.snapshots.json_rows import json_line
 from tasks.bounded import client
 from tasks.bounded.child import Call
@@ -28,7 +30,7 @@ def read(settings: Settings, path: str) -> Generator[bytes]:
         fetch.memory_mb, fetch.cpu_s, settings.web.download_s, SETTINGS, shown="the snapshot"
     )
     with snapshots.local(settings, path) as file:
-        arguments = {"file": str(file), "settings": fetch.model_dump(mode="json")}
+        arguments = {"file": str(file), "limits": asdict(ImportLimits.of(fetch))}
         call = client.Call(f"{__name__}:write", arguments)
         yield from client.stream(call, limits)
 
@@ -38,7 +40,7 @@ def write(call: Call) -> None:
     # The process that calls needs no DuckDB.
     from data.importing.read_parquet import rows_of
 
-    settings = FetchSettings.model_validate(call.arguments["settings"])
+    limits = ImportLimits(**call.arguments["limits"])
     with os.fdopen(call.files[0], "wb", client.PIECE) as output:
-        for row in rows_of(Path(call.arguments["file"]), "the snapshot", settings):
+        for row in rows_of(Path(call.arguments["file"]), "the snapshot", limits):
             output.write(json_line(row).encode() + b"\n")

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from data import importing
 from data.failures import SourceFailed
-from data.importing import Data, in_child
-from data.importing.in_child import GIVEN, reading_limits
+from data.importing import Data
+from data.importing.in_child import given_of, reading_limits
 from data.settings import FetchSettings
 from runtime.clock import monotonic
 from tasks.bounded import client
@@ -32,13 +33,13 @@ def read_in_bounds(name: str, format: str, made: Callable[[], bytes], folder: Pa
     took: dict[str, float] = {}
     before, began, error = _cpu_s(), monotonic(), ""
     data = Data(file, format, "source")
-    given = GIVEN.dump_python((LIMITS, data, folder / "made.parquet", None), mode="json")
+    given = given_of(LIMITS, data, folder / "made.parquet", None)
     limits = reading_limits(LIMITS, data.shown)
     try:
         with pytest.MonkeyPatch.context() as patch, data.opened() as stream:
             # The child finds the module that measures it.
             patch.setenv("PYTHONPATH", str(ROOT))
-            call = client.Call(f"{__name__}:answer", {"given": given}, [stream.fileno()])
+            call = client.Call(f"{__name__}:answer", given, [stream.fileno()])
             client.run(call, limits, Watch(), took.__setitem__)
     except SourceFailed as failed:
         error = str(failed)
@@ -55,7 +56,7 @@ def read_in_bounds(name: str, format: str, made: Callable[[], bytes], folder: Pa
 
 def answer(call: Call) -> Any:
     """Import the file of the call; called in the child."""
-    return measured(in_child.answer, call)
+    return measured(importing.answer, call)
 
 
 def _cpu_s() -> float:

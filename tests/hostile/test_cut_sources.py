@@ -15,6 +15,7 @@ from data.fetch.sources import Fetched, fetch, source_of
 from data.importing import Data, import_data
 from data.importing.duckdb_engine import opened
 from data.importing.read_parquet import load_parquet
+from data.limits import ImportLimits
 from data.settings import FetchSettings, Settings
 from minutebook.testing import make_context
 from tasks.bounded.limits import Watch
@@ -49,7 +50,7 @@ def rows_in(folder: Path, kind: str, content: bytes, *, ended_before: bool = Fal
     try:
         with file.open("rb") as stream:
             return import_data(
-                LIMITS, data, stream, folder / "made.parquet", None, Watch()
+                ImportLimits.of(LIMITS), data, stream, folder / "made.parquet", None, Watch()
             ).row_count
     except SourceFailed:
         return None
@@ -70,7 +71,7 @@ def test_a_parquet_file_that_is_cut_anywhere_is_not_imported(tmp_path: Path) -> 
     parquet = make_parquet(tmp_path)
     file = tmp_path / "given"
     # Starting an engine for each cut would take most of the time.
-    with opened(tmp_path, LIMITS, "source") as engine:
+    with opened(tmp_path, ImportLimits.of(LIMITS), "source") as engine:
         for size in range(len(parquet)):
             file.write_bytes(parquet[:size])
             with pytest.raises(SourceFailed, match="not Parquet"):
@@ -119,8 +120,9 @@ def test_a_cut_is_told_with_its_place(tmp_path: Path, content: bytes, error: str
     file = tmp_path / "given"
     file.write_bytes(content)
 
+    limits = ImportLimits.of(LIMITS)
     with file.open("rb") as stream, pytest.raises(SourceFailed, match=error) as failed:
-        import_data(LIMITS, Data(file, "csv", "source"), stream, tmp_path / "made", None, Watch())
+        import_data(limits, Data(file, "csv", "source"), stream, tmp_path / "made", None, Watch())
 
     assert not (tmp_path / "made").exists()
     # A retry may find the whole file.

@@ -2,6 +2,8 @@
 
 import gzip
 import resource
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -514,3 +516,10 @@ def test_a_page_in_place_of_json_is_refused(imported: Importing, page: str) -> N
 def test_a_name_that_no_column_can_have_is_refused(imported: Importing) -> None:
     with pytest.raises(SourceFailed, match=r"name with a zero byte: 'a\\x00'"):
         imported("a\0,b\n1,2\n")
+
+
+def test_the_child_of_an_import_loads_no_settings() -> None:
+    code = "import sys, tasks.bounded.child, data.importing; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert not {"data.settings", "pydantic", "sqlalchemy"} & set(done.stdout.split())

@@ -6,6 +6,7 @@ import pytest
 from data.failures import SourceFailed, Stopped
 from data.fetch.sources import probe, source_of
 from data.importing import Data, Imported, import_data
+from data.limits import ImportLimits
 from data.settings import Settings
 from tasks.bounded.limits import Watch
 
@@ -23,11 +24,10 @@ def settings(tmp_path: Path) -> Settings:
 def imported(settings: Settings, should_stop: Callable[[], bool]) -> Imported:
     """Import the file of the data root; `should_stop` is called meanwhile."""
     file = settings.effective_data_root / "a.csv"
+    limits = ImportLimits.of(settings.fetch)
     data, watch = Data(file, "csv", "a.csv"), Watch(should_stop)
     with file.open("rb") as stream:
-        return import_data(
-            settings.fetch, data, stream, settings.home / "made.parquet", None, watch
-        )
+        return import_data(limits, data, stream, settings.home / "made.parquet", None, watch)
 
 
 @pytest.mark.parametrize("document", [{}, {"file": "a.csv", "url": "https://example.com/a.csv"}])
