@@ -42,11 +42,11 @@ OWN_COMMANDS: Places = {
     "migrate": ("cli.processes:migrate", "Upgrade the database to this release."),
     "status": ("cli.status:status", "Show the daemon, workers, and runs of the last day."),
     "pause": (
-        "cli.status:pause",
+        "cli.pauses:pause",
         "Pause everything, a queue or a small app.",
     ),
-    "resume": ("cli.status:resume", "End a pause."),
-    "queue": ("cli.status:queues", "Queues: list what is sent to."),
+    "resume": ("cli.pauses:resume", "End a pause."),
+    "queue": ("cli.pauses:queues", "Queues: list what is sent to."),
     "simulate": (
         "cli.simulate:simulate",
         "Show what would be sent in a range, without a database.",

@@ -96,20 +96,3 @@ PLAIN = Reading(steps=declared._built_in)
 def reading_of(info: ValidationInfo) -> Reading:
     """Return the reading in `info`, or a plain strict one."""
     return info.context if isinstance(info.context, Reading) else PLAIN
-
-
-# Keys that an action has below another one, by the path of that; steps are in `operations`.
-_BELOW: Mapping[str, tuple[str, ...]] = {
-    "when": ("cron_rule", "due_date", "every", "timezone", "tz"),
-    "policy": ("retry", "overlap", "time_limit", "catch_up", "look_back", "queue", "starts_at"),
-    "recipients": ("users", "groups"),
-    "hooks": ("ping", "on_success", "on_failure", "on_missed"),
-    "operations.celery_task": ("task", "args", "kwargs"),
-}
-
-
-def place_of(word: object, known: Collection[str], steps: Collection[str]) -> str | None:
-    """Return the path below a known key that should hold a key which was written too high."""
-    below = {**_BELOW, "operations": steps}
-    found = (path for path, held in below.items() if word in held)
-    return next((path for path in found if path.partition(".")[0] in known), None)

@@ -13,7 +13,6 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, InitErrorDetails
 
 from models.errors import MOST_PROBLEMS, Problem
-from models.parsing import place_of
 from runtime.plug_ins import plug_ins
 
 Key = TypeVar("Key", int, str)
@@ -38,6 +37,15 @@ _TEXTS = {
     **dict.fromkeys(("bool_type", "bool_parsing"), "write true or false"),
     **dict.fromkeys(("list_type", "tuple_type", "set_type"), "write a list in [ ]"),
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "write a whole number"),
+}
+
+# Keys that an action has below another one, by the path of that; steps are in `operations`.
+_BELOW: Mapping[str, tuple[str, ...]] = {
+    "when": ("cron_rule", "due_date", "every", "timezone", "tz"),
+    "policy": ("retry", "overlap", "time_limit", "catch_up", "look_back", "queue", "starts_at"),
+    "recipients": ("users", "groups"),
+    "hooks": ("ping", "on_success", "on_failure", "on_missed"),
+    "operations.celery_task": ("task", "args", "kwargs"),
 }
 
 EXAMPLES = {
@@ -222,8 +230,15 @@ def unknown_keys(
 
 
 def _unknown_key(key: str, known: Collection[str], steps: Collection[str]) -> str:
-    place = place_of(key, known, steps)
+    place = _place_of(key, known, steps)
     return f'is not a key here; write it in "{place}"' if place else unknown_name("key", key, known)
+
+
+def _place_of(word: object, known: Collection[str], steps: Collection[str]) -> str | None:
+    """Return the path below a known key that should hold a key which was written too high."""
+    below = {**_BELOW, "operations": steps}
+    found = (path for path, held in below.items() if word in held)
+    return next((path for path in found if path.partition(".")[0] in known), None)
 
 
 def null_values(model: type[BaseModel], raw: Mapping[str, object]) -> list[InitErrorDetails]:

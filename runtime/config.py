@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 from pydantic import (
+    ConfigDict,
     Field,
     PrivateAttr,
     SecretStr,
@@ -77,6 +78,9 @@ class InvalidSetting(ValueError):
 
 class Settings(Section):
     """All settings; `load_settings` makes them once per process."""
+
+    # Another one with the settings of plug-ins may be used.
+    model_config = ConfigDict(defer_build=True)
 
     home: Path = Field(description="folder of all files")
     database_url: SecretStr = Field(

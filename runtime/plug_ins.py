@@ -6,21 +6,21 @@ there is to add to it.
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 GROUP = "minutebook.plugins"
 REFUSED = 2
 
 # Names of modules, and of what is in one as `module:name`, so that a door loads only what it shows.
 Names = tuple[str, ...]
+NONE: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(NamedTuple):
     """Migrations in one order: the kernel's, which have no name, or those of a plug-in."""
 
     name: str
@@ -40,8 +40,7 @@ class Branch:
         return "_".join(filter(None, (self.name, "schema_works_from")))
 
 
-@dataclass(frozen=True, slots=True)
-class PlugIn:
+class PlugIn(NamedTuple):
     """What a room adds to the doors and to the work of others."""
 
     # Modules that declare tables, and the migrations that make them.
@@ -55,13 +54,13 @@ class PlugIn:
     steps: Names = ()
     # Those that a restricted small app may use.
     free_steps: Names = ()
-    extras: Mapping[str, Names] = field(default_factory=dict)
+    extras: Mapping[str, Names] = NONE
     # By name: the command's place, and its text in `--help`.
-    commands: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    commands: Mapping[str, tuple[str, str]] = NONE
     # What `minutebook up --demo` loads first: takes the installation.
     demo: Names = ()
     # Modules that add commands to a group of the command line, by the group's name.
-    subcommands: Mapping[str, Names] = field(default_factory=dict)
+    subcommands: Mapping[str, Names] = NONE
     # Routers of the HTTP API.
     endpoints: Names = ()
     # Whether people sign in to its pages.
@@ -72,9 +71,9 @@ class PlugIn:
     # templates that are shown in places of other pages.
     pages: Names = ()
     pages_in: Names = ()
-    page_parts: Mapping[str, Names] = field(default_factory=dict)
+    page_parts: Mapping[str, Names] = NONE
     # The fields of steps in the form that makes actions; see `web/dashboard/documents.py`.
-    form_fields: Mapping[str, tuple[tuple[str, str, str], ...]] = field(default_factory=dict)
+    form_fields: Mapping[str, tuple[tuple[str, str, str], ...]] = NONE
     # What the dashboard's pages of small apps show as well; see `web/dashboard/apps.py`.
     apps_page: Names = ()
     app_page: Names = ()
@@ -84,7 +83,7 @@ class PlugIn:
     app_document: Names = ()
     app_keys: Names = ()
     # What to write for a key of theirs that is missing.
-    examples: Mapping[str, str] = field(default_factory=dict)
+    examples: Mapping[str, str] = NONE
     # Checks of a small app's document: take it, return its problems.
     app_checks: Names = ()
     # What it may not name: take its model and the trust in it, return problems.
@@ -101,7 +100,7 @@ class PlugIn:
     app_shown: Names = ()
     app_lines: Names = ()
     # The folders of its files in the home folder, with what bounds each.
-    home: Mapping[str, str] = field(default_factory=dict)
+    home: Mapping[str, str] = NONE
     # Conditions of actions that want to send mail; each has an index.
     mail_wanted: Names = ()
     # What a manual run mails beside its steps that send: see `services/runs/outgoing.py`.

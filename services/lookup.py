@@ -14,7 +14,6 @@ from models.errors import Hint, NotFound, Refused
 from models.problems import MOST_COMPARED, listed, nearest
 from models.store import actions, operations, tenants
 from models.store.scope import WHOLE_INSTALLATION, Scope
-from models.store.tenants import app_overview
 from models.store.tenants.closing import closing_rows
 from models.values import parse_instant
 from models.values.durations import parse_span
@@ -34,7 +33,7 @@ def named_elsewhere(
     """
     if installation.is_bound:
         return None
-    others = app_overview.apps_with(connection, thing, name, MOST_NAMED)
+    others = tenants.apps_with(connection, thing, name, MOST_NAMED)
     if not others:
         return None
     return NotFound(

@@ -1,13 +1,15 @@
 """Settings of the daemon, the workers, the history that is kept, and log lines."""
 
 from datetime import timedelta
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from minutebook.lease import Limits
 from runtime.extras import extras
 from runtime.sections import Names, Section
+
+if TYPE_CHECKING:
+    from minutebook.lease import Limits
 
 LEAST_DOWNTIME = timedelta(seconds=10)
 
@@ -95,8 +97,10 @@ class WorkerSettings(Section):
         """How long a worker may be silent before it counts as gone."""
         return timedelta(seconds=self.lease_s)
 
-    def limits(self, time_limit: timedelta) -> Limits:
+    def limits(self, time_limit: timedelta) -> "Limits":
         """Return the limits of an attempt, by the time limit of its action."""
+        from minutebook.lease import Limits
+
         return Limits(
             time_limit.total_seconds(),
             self.heartbeat_s,

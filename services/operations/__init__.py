@@ -13,9 +13,8 @@ from pydantic import Field
 from models.errors import NotFound, Refused
 from models.notices import Target, shown_target
 from models.operation import UNSTARTED
-from models.store import actions, notices, operations
+from models.store import actions, operations
 from models.store.operations import pages
-from models.store.operations.transitions import attempts_of
 from runtime.database import glancing, reading
 from services.installation import Installation
 from services.lookup import operation_of
@@ -192,6 +191,10 @@ def show(installation: Installation, id: str) -> Operation:
 
     Raises NotFound.
     """
+    # A list needs nothing of what sends and moves operations.
+    from models.store import notices
+    from models.store.operations.transitions import attempts_of
+
     with glancing(installation.engine) as connection:
         row = operations.get(
             connection, operation_of(connection, id, installation.scope), installation.scope

@@ -37,7 +37,7 @@ OURS = ["-P", "-m", "minutebook"]
 # the built-in steps).
 LOADED = (
     *("cli.main", "processes.daemon", "cli.actions", "cli.runs", "cli.users"),
-    *("cli.status", "cli.apps", "processes.up", "processes.web"),
+    *("cli.status", "cli.pauses", "cli.apps", "processes.up", "processes.web"),
     *("kombu.transport.redis", "sqlalchemy.dialects.sqlite", "psycopg"),
 )
 LEFT_OUT = {"billiard.common", "celery.apps.worker", "processes.worker", "tasks.lease", "duckdb"}

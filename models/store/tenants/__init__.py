@@ -13,7 +13,7 @@ from models.problems import unknown_name
 from models.sql import database_now, in_many
 from models.store import pauses
 from models.stored import document_in
-from models.tables import small_apps
+from models.tables import actions, small_apps, users
 from models.trust import Trust
 
 # The owner of the actions that every small app gets by itself.
@@ -191,3 +191,16 @@ def _its(connection: sa.Connection, small_app_id: int, *columns: Any) -> Any:
     if row is None:
         raise NotFound(f"no small app has the id {small_app_id}")
     return row
+
+
+def apps_with(connection: sa.Connection, thing: str, name: str, limit: int) -> list[str]:
+    """Return up to `limit` small apps that have an `action` or `user` of this name, by name."""
+    if thing == "action":
+        mine = sa.select(actions.c.small_app_id).where(
+            actions.c.name == name, actions.c.deleted_at.is_(None)
+        )
+    else:
+        mine = sa.select(users.c.small_app_id).where(users.c.id == name)
+    there = small_apps.c.deleted_at.is_(None) & small_apps.c.id.in_(mine)
+    query = sa.select(small_apps.c.name).where(there).order_by(small_apps.c.name)
+    return list(connection.execute(query.limit(limit)).scalars())

@@ -72,19 +72,6 @@ def _active_names(small_app_id: int, limit: int) -> sa.Select[Any]:
     return query.order_by(actions.c.name).limit(limit)
 
 
-def apps_with(connection: sa.Connection, thing: str, name: str, limit: int) -> list[str]:
-    """Return up to `limit` small apps that have an `action` or `user` of this name, by name."""
-    if thing == "action":
-        mine = sa.select(actions.c.small_app_id).where(
-            actions.c.name == name, actions.c.deleted_at.is_(None)
-        )
-    else:
-        mine = sa.select(users.c.small_app_id).where(users.c.id == name)
-    there = small_apps.c.deleted_at.is_(None) & small_apps.c.id.in_(mine)
-    query = sa.select(small_apps.c.name).where(there).order_by(small_apps.c.name)
-    return list(connection.execute(query.limit(limit)).scalars())
-
-
 def _next(connection: sa.Connection, small_app_id: int) -> dict[str, Any] | None:
     """Return the clock action that is due next."""
     rows = closing_rows(connection, coming(connection, Scope(small_app_id), LAST, NEXT_READ))

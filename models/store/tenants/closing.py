@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from models.parsing import Calendars
 from models.sql import read_clock
 from models.store import tenants
-from models.store.actions.last_ends import last_ends
 from models.store.actions.status import plan_in
 
 if TYPE_CHECKING:
     from models.action.plan import Plan
+    from models.parsing import Calendars
 
 SECOND = timedelta(seconds=1)
 # In the text of a plan that names calendars.
@@ -46,7 +45,7 @@ def closing(connection: sa.Connection, plan: "Plan", small_app_id: int) -> "Plan
 
 def calendars_for(
     connection: sa.Connection, plans: Iterable[tuple[object, int]]
-) -> Mapping[int, Calendars]:
+) -> "Mapping[int, Calendars]":
     """Return the calendars of the small apps whose plans name some, by id.
 
     Each plan, or its text, is given with its small app.
@@ -68,6 +67,7 @@ def closing_rows(
     if not (naming or counting):
         return found
     from models.action.plan import Plan
+    from models.store.actions.last_ends import last_ends
 
     for row in (*naming, *counting):
         row["plan"] = plan_in(row)
