@@ -86,7 +86,7 @@ contracts: $(VENV)/.stamp-dev
 
 check: lint types contracts test
 
-bench: $(VENV)/.stamp-dev ## Measure; see docs/reference/benchmarks/README.md
+bench: $(VENV)/.stamp-dev ## Measure; see docs/dev/benchmarks/README.md
 	$(BIN)/python benchmarks/bench_cron.py
 	$(BIN)/python -m benchmarks.run_all
 

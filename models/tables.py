@@ -169,7 +169,7 @@ action_cursor = sa.Table(
 action_state = sa.Table(
     "action_state",
     metadata,
-    # No foreign key, docs/adr/0030: whoever has the row of an action locked must not delay ticks.
+    # No foreign key, docs/dev/adr/0030: a lock on the row of an action must not delay ticks.
     sa.Column("action_uid", HyphenatedUuid, primary_key=True),
     sa.Column("subject", sa.Text, primary_key=True, server_default=""),
     _text("last_state", optional=True),
@@ -201,7 +201,7 @@ operations = sa.Table(
     "operations",
     metadata,
     sa.Column("id", HyphenatedUuid, primary_key=True),
-    # No foreign keys, docs/adr/0026: PostgreSQL would lock, and so write, the row of the action.
+    # No foreign keys, docs/dev/adr/0026: PostgreSQL would lock, and write, the row of the action.
     sa.Column("small_app_id", sa.Integer, nullable=False),
     sa.Column("action_uid", HyphenatedUuid, nullable=False),
     sa.Column("revision", sa.Integer, nullable=False),

@@ -1,4 +1,4 @@
-"""Decide intervals that count from the end of the last operation; docs/adr/0034."""
+"""Decide intervals that count from the end of the last operation; docs/dev/adr/0034."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Run one tick: read, decide what is due, send, repair; docs/explanation/tick.md."""
+"""Run one tick: read, decide what is due, send, repair; docs/dev/tick.md."""
 
 import json
 from dataclasses import dataclass, replace

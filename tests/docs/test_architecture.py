@@ -1,4 +1,4 @@
-"""The pictures of docs/explanation/architecture.md and tick.md are what the imports are."""
+"""The pictures of docs/dev/architecture.md and tick.md are what the imports are."""
 
 import re
 from functools import cache
@@ -8,8 +8,8 @@ import grimp
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/explanation/architecture.md").read_text(encoding="utf-8")
-WAY = (ROOT / "docs/explanation/tick.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/dev/architecture.md").read_text(encoding="utf-8")
+WAY = (ROOT / "docs/dev/tick.md").read_text(encoding="utf-8")
 # Migrations stand below and above `models`: they import its column types, and it runs them.
 UNDRAWN = {"migrations"}
 # The command `minutebook` is installed as a module of the public face.

@@ -14,6 +14,7 @@ PAGES = [
     ROOT / "docs" / "tutorial.md",
     *sorted((ROOT / "docs" / "how-to").rglob("*.md")),
     *sorted((ROOT / "docs" / "explanation").rglob("*.md")),
+    *sorted((ROOT / "docs" / "dev").glob("*.md")),
 ]
 WITH_COMMANDS = [
     pytest.param(page, id=str(page.relative_to(ROOT)))
