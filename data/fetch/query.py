@@ -14,6 +14,7 @@ from data.importing.bad_rows import BadRows
 from data.importing.in_child import reading_limits
 from data.settings import FetchSettings, Settings
 from models.problems import unknown_name
+from runtime.egress.addresses import without_addresses
 from runtime.postgresql import only_read
 from runtime.references import OF_SETTINGS, SecretMissing, resolved
 from tasks.bounded import client
@@ -173,5 +174,7 @@ def _failed(name: str, error: sa.exc.SQLAlchemyError, settings: FetchSettings) -
     text = first_line(cause)
     if any(sign in text for sign in _NO_MEMORY):
         raise MemoryError
+    if isinstance(error, sa.exc.OperationalError):
+        text = without_addresses(text)
     is_permanent = isinstance(error, sa.exc.ProgrammingError)
     return SourceFailed(f"connection {name}: {text}", permanent=is_permanent)

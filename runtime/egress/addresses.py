@@ -1,6 +1,7 @@
 """Addresses that a URL may lead to: public ones, and private ones if the settings allow them."""
 
 import ipaddress
+import re
 import socket
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -24,6 +25,8 @@ NOT_PUBLIC = tuple(
 )  # fmt: skip
 FETCHING = "SCHED_FETCH_ALLOW_PRIVATE"
 MOST_TRIED = 4
+# What may be an address in a text.
+_PERHAPS = re.compile(r"[\dA-Fa-f:.]*[:.][\dA-Fa-f:.]*[\dA-Fa-f]")
 
 
 class NoAddress(Exception):
@@ -55,6 +58,19 @@ def checked_addresses(
                 permanent=True,
             )
     return list(dict.fromkeys(addresses))[:MOST_TRIED]
+
+
+def without_addresses(text: str) -> str:
+    """Return the text with `…` for each address: a driver's error says where a name leads."""
+    return _PERHAPS.sub(lambda one: "…" if _is_address(one[0]) else one[0], text)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def is_public(text: str) -> bool:

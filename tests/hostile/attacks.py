@@ -243,6 +243,13 @@ ATTACKS = [
          "test_no_other_module_holds_an_http_client"),
     ),
     Attack(
+        "C12", "a source, a receiver or a connection whose host is a name of the inside",
+        "no error says to which address the name leads",
+        ("test_no_request_says_to_which_address_a_name_leads",
+         "test_no_connection_says_to_which_address_its_host_leads",
+         "test_addresses_alone_are_hidden"),
+    ),
+    Attack(
         "C11", "an error or a name of an app that mentions all of a chat, or hides a link",
         "the chat shows it as text",
         ("test_what_a_text_holds_mentions_nobody_and_hides_no_link",),
