@@ -1,6 +1,6 @@
 """Check that the broker delivers a message, and count the messages in its queues."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -35,11 +35,12 @@ class Probed:
     """How many messages wait in each of our queues.
 
     `evicts` is the policy by which Redis would remove messages when its memory is full; None if it
-    would not.
+    would not. `taken` are the names of queues that keys of another type have in Redis.
     """
 
     depths: dict[str, int]
     evicts: str | None
+    taken: tuple[str, ...]
 
 
 def probe(settings: Settings, queues: Collection[str]) -> Probed:
@@ -50,7 +51,8 @@ def probe(settings: Settings, queues: Collection[str]) -> Probed:
     configure(settings)
     with _connected(sending_connection()) as connection:
         found = {queue: (depth(connection, OURS.listed(queue)) or 0) for queue in queues}
-        return Probed(found, _eviction(connection))
+        names = [OURS.listed(queue) for queue in queues]
+        return Probed(found, _eviction(connection), tuple(_no_queues(connection, names)))
 
 
 def probe_celery_broker(application: Application) -> None:
@@ -88,6 +90,15 @@ def _eviction(connection: Connection) -> str | None:
         return None
     policy = str(memory.get("maxmemory_policy", ""))
     return policy if memory.get("maxmemory") and policy.startswith(EVICTS_ANY_KEY) else None
+
+
+def _no_queues(connection: Connection, names: Sequence[str]) -> Iterator[str]:
+    """Yield the names that belong to keys in Redis that are no queues."""
+    channel = connection.default_channel
+    if isinstance(channel, RedisChannel):
+        for name in names:
+            if channel.client.type(name) not in (b"list", b"none"):
+                yield name
 
 
 def depths(queues: Collection[str]) -> Mapping[str, int]:

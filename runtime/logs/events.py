@@ -16,7 +16,7 @@ from runtime.clock import monotonic
 STEP_LOGGER = "minutebook.operation"
 STEP_LINE = "step_line"
 # Each process repeats these lines at most once in so many seconds: they come with each new try.
-RARE = {"database_unavailable", "heartbeat_failed"}
+RARE = {"database_unavailable", "heartbeat_failed", "queue_unreadable"}
 RARE_S = 60.0
 _said_at: dict[str, float] = {}
 

@@ -106,6 +106,9 @@ def _check_broker(settings: Settings) -> Iterator[Checked]:
     if found.evicts is not None:
         text = f"Redis removes messages when its memory is full (maxmemory-policy {found.evicts})"
         yield warning("broker", text, "set maxmemory-policy noeviction; it then refuses new ones")
+    for name in found.taken:
+        text = f"{name} cannot be read: a key of another type has the name of this queue in Redis"
+        yield fault("broker", text, "delete or rename that key; the workers go on by themselves")
     depths = ", ".join(f"{count} in {queue}" for queue, count in found.depths.items())
     if max(found.depths.values()) > MANY_MESSAGES:
         yield warning("broker", depths, "start more workers")

@@ -84,3 +84,23 @@ def test_a_broker_that_accepts_but_never_answers_holds_up_no_recording(
     assert installation.all_end(ids) == ["success"] * 2
     assert len(installation.trace.starts()) == 2
     assert daemon.is_alive
+
+
+def test_a_key_in_the_place_of_a_queue_costs_a_line_a_minute_and_ends_with_the_key(
+    installation: Installation,
+) -> None:
+    worker = installation.worker(is_awaited=True)
+    with installation.broker.client() as client:
+        client.set("minutebook.quick", "x")
+        worker.said("minutebook.quick cannot be read: WRONGTYPE")
+        doctor = installation.processes.run(installation.command("doctor"))
+        before = client.info("stats")["total_connections_received"]
+        until(lambda: client.info("stats")["total_connections_received"] > before + 1, "a try")
+        lines = worker.text().splitlines()
+        client.delete("minutebook.quick")
+    id = installation.operation(installation.action("due"))
+    installation.tick()
+
+    installation.becomes(id, "success")
+    assert "minutebook.quick cannot be read: a key of another type" in doctor.stdout
+    assert len(lines) == 2

@@ -197,6 +197,11 @@ ATTACKS = [
         ("test_no_worker_loses_its_lease_to_the_requests_of_an_editor",),
     ),
     Attack(
+        "B13", "a program that shares Redis sets a key with the name of a queue of Minutebook's",
+        "the workers try every three seconds, log a line a minute, and go on once the key is gone",
+        ("test_a_key_in_the_place_of_a_queue_costs_a_line_a_minute_and_ends_with_the_key",),
+    ),
+    Attack(
         "B14", "an editor adds actions, or refreshes data, without end",
         "an app has so many actions and so much disk; a refresh beyond it leaves nothing",
         ("test_an_app_has_as_many_actions_as_the_ceiling_says",
