@@ -1,6 +1,8 @@
 # Two images: `server` (the default) for daemons, the API and workers of Celery tasks, and
 # `worker-data` for workers that import data.
-FROM python:3.11-slim AS python
+# docs/how-to/deploy/compose.md shows how to pin it by its digest.
+ARG PYTHON_IMAGE=python:3.11-slim
+FROM ${PYTHON_IMAGE} AS python
 
 # What needs no compiler and no package index later: an environment, and the wheels of this source.
 FROM python AS build-data

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,18 @@ from tests.docs.command_lines import parse_minutebook
 from tests.docs.pages import text_of
 
 ROOT = Path(__file__).parents[2]
-FILE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+COMPOSE = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+PAGE = text_of("how-to/deploy/compose")
+
+
+def _filled(environment: Mapping[str, str]) -> dict[str, Any]:
+    """Return the file as compose reads it, with these variables."""
+    text = re.sub(r"\$\{(\w+):-(.*?)\}", lambda one: environment.get(one[1], one[2]), COMPOSE)
+    read: dict[str, Any] = yaml.safe_load(text)
+    return read
+
+
+FILE = _filled({})
 FOLLOW = text_of("how-to/move-from-celery-beat/follow")
 SCHEMA = json.loads((ROOT / "tests/docs/compose-spec.json").read_text(encoding="utf-8"))
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -97,12 +109,31 @@ def test_the_image_of_the_dockerfile_is_pinned_and_the_user_is_not_root() -> Non
     bases = re.findall(r"^FROM (\S+) AS (\S+)$", DOCKERFILE, re.M)
     stages = {name for _, name in bases}
 
-    assert {base for base, _ in bases} - stages == {"python:3.11-slim"}
+    assert {base for base, _ in bases} - stages == {"${PYTHON_IMAGE}"}
+    assert re.findall(r"^ARG PYTHON_IMAGE=(.+)$", DOCKERFILE, re.M) == ["python:3.11-slim"]
     assert re.findall(r"^USER (.+)$", DOCKERFILE, re.M) == ["10001:10001"]
     assert bases[-1] == ("runtime", "server")
     built = {service["build"]["target"] for service in OURS.values() if "build" in service}
     assert built == {"server", "worker-data"} <= stages
     assert not re.search(r"https?://", DOCKERFILE + str(FILE))
+
+
+def test_the_command_of_the_page_pins_each_image_by_its_digest(tmp_path: Path) -> None:
+    (command,) = re.findall(r"^```sh\n(for image in .*?)^```", PAGE, re.M | re.S)
+    digest = f"sha256:{'0a' * 32}"
+    docker = tmp_path / "docker"
+    docker.write_text(f"#!/bin/sh\necho {digest}\n")
+    docker.chmod(0o755)
+    path = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    subprocess.run(["bash", "-euc", command], cwd=tmp_path, env=path, check=True)
+
+    pinned = dict(line.split("=", 1) for line in (tmp_path / ".env").read_text().splitlines())
+    services = _filled(pinned)["services"]
+    bases = {one["build"]["args"]["PYTHON_IMAGE"] for one in services.values() if "build" in one}
+    images = {one["image"] for one in services.values() if not one["image"].startswith("minutebook")}
+    named = {SERVICES[name]["image"] for name in ("postgres", "redis", "mail")}
+    assert bases == {f"python:3.11-slim@{digest}"}
+    assert images == {f"{one}@{digest}" for one in named}
 
 
 @pytest.mark.matrix

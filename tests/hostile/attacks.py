@@ -255,6 +255,11 @@ ATTACKS = [
          "test_addresses_alone_are_hidden"),
     ),
     Attack(
+        "C13", "the tag of a base image is moved to another image",
+        "one command pins every image by its digest, and what was pinned stays",
+        ("test_the_command_of_the_page_pins_each_image_by_its_digest",),
+    ),
+    Attack(
         "C11", "an error or a name of an app that mentions all of a chat, or hides a link",
         "the chat shows it as text",
         ("test_what_a_text_holds_mentions_nobody_and_hides_no_link",),
