@@ -50,10 +50,16 @@ def check_database(engine: sa.Engine, settings: Settings) -> Iterator[Checked]:
         return
     try:
         with engine.connect() as connection:
-            yield from _reachable(connection)
+            check_schema(connection)
+            encoding = encoding_of(connection)
     except (sa.exc.DBAPIError, UnfitSchema) as error:
         yield _unusable(error)
         return
+    yield ok("schema", "is this release's")
+    yield _writable(engine)
+    if encoding != UTF8:
+        text = f"it stores text as {encoding}, which lacks characters of names and texts"
+        yield warning("database", text, f"dump it, and restore it to one with ENCODING '{UTF8}'")
     with engine.connect().execution_options(**READ_ONLY) as connection:
         yield from _all_stored(connection, settings)
 
@@ -68,19 +74,16 @@ def _unusable(error: sa.exc.DBAPIError | UnfitSchema) -> Checked:
     )
 
 
-def _reachable(connection: sa.Connection) -> Iterator[Checked]:
-    check_schema(connection)
-    yield ok("schema", "is this release's")
-    # Rolled back: it only shows that a row can be written.
-    connection.execute(sa.insert(installation).values(key="doctor", value="looks"))
-    connection.rollback()
-    yield ok("database", f"{connection.dialect.name}, reachable and writable")
-    if connection.dialect.name != "postgresql":
-        return
-    encoding = encoding_of(connection)
-    if encoding != UTF8:
-        text = f"it stores text as {encoding}, which lacks characters of names and texts"
-        yield warning("database", text, f"dump it, and restore it to one with ENCODING '{UTF8}'")
+def _writable(engine: sa.Engine) -> Checked:
+    try:
+        with engine.connect() as connection:
+            # Rolled back: it only shows that a row can be written.
+            connection.execute(sa.insert(installation).values(key="doctor", value="looks"))
+            connection.rollback()
+    except sa.exc.DBAPIError as error:
+        remedy = "make room on its disk, and let our role write to it"
+        return fault("database", f"it cannot be written: {reason_of(error)}", remedy)
+    return ok("database", f"{engine.dialect.name}, reachable and writable")
 
 
 def _all_stored(connection: sa.Connection, settings: Settings) -> Iterator[Checked]:

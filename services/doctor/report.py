@@ -83,12 +83,14 @@ def look(checks: dict[str, Check], within_s: float) -> list[Checked]:
         for what in checks
         for finding in found.get(what, [fault(what, silent, "is it reachable from here?")])
     ]
-    return [one for one in every if not _is_said_by_another(one, every)]
+    return [one for place, one in enumerate(every) if not _is_said_again(one, every, place)]
 
 
-def _is_said_by_another(one: Checked, every: Sequence[Checked]) -> bool:
-    """Return whether another finding says the same, and perhaps what follows from it."""
-    others = (other for other in every if other is not one)
+def _is_said_again(one: Checked, every: Sequence[Checked], place: int) -> bool:
+    """Return whether another finding says more, or a later one the same."""
     return one.level is not Level.OK and any(
-        other.text.startswith(one.text) and other.level is not Level.OK for other in others
+        other.level is not Level.OK
+        and other.text.startswith(one.text)
+        and (other.text != one.text or number > place)
+        for number, other in enumerate(every)
     )

@@ -117,7 +117,15 @@ class Doors:
         return {kind: int(float(count)) for kind, count in SAMPLE.findall(text)}
 
     def _get(self, path: str, **params: Any) -> Any:
-        return self.api.get(path, params=params).raise_for_status().json()
+        answers: list[httpx.Response] = []
+
+        def is_there() -> bool:
+            answers.append(self.api.get(path, params=params))
+            return answers[-1].status_code != httpx.codes.SERVICE_UNAVAILABLE
+
+        # A session that was ended is noticed by the next request.
+        assert wait_for(is_there, SETTLED_S), answers[-1].text
+        return answers[-1].raise_for_status().json()
 
     def _code(self, *arguments: str) -> int:
         command = self.installation.command(*arguments)

@@ -79,11 +79,6 @@ def due(scene: Scene, name: str, **changes: Any) -> UUID:
     return id
 
 
-def frozen(broker: Broker) -> Callable[[], None]:
-    broker.send_signal(signal.SIGSTOP)
-    return lambda: broker.send_signal(signal.SIGCONT)
-
-
 def killed(broker: Broker) -> Callable[[], None]:
     broker.stop(signal.SIGKILL)
     return broker.start
@@ -108,7 +103,6 @@ def demoted(broker: Broker) -> Callable[[], None]:
 
 
 OUTAGES = [
-    (frozen, "does not answer"),
     (killed, "refuses connections"),
     (full, "is out of memory, and takes no messages"),
     (demoted, "is a replica, and takes no messages"),
