@@ -79,7 +79,8 @@ def show(context: typer.Context, view: "Shown", **options: Any) -> None:
         print_line(json_text(view), is_safe=True)
     else:
         print_lines(text_of(view, **options))
-        if context.params.get("all_apps") is False and not as_json(view):
+        is_list = context.info_name == "list"
+        if is_list and context.params.get("all_apps") is False and not as_json(view):
             _print_nothing(invocation)
     if view.exit_code:
         raise typer.Exit(view.exit_code)

@@ -1,8 +1,7 @@
 """`minutebook run …`: show, retry and cancel runs."""
 
 import sys
-from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -18,8 +17,8 @@ from services.operations.filter import OperationFilter
 
 commands = group("Runs of actions: list, show, retry, cancel.")
 
-# The states in which a cancelled run should end.
-GONE = frozenset({OperationState.CANCELLED})
+# The states in which a run should end after a change.
+ENDS = {"retry": WENT_WELL, "cancel": frozenset({OperationState.CANCELLED})}
 BOTH = "ids and filters do not go together; leave out the ids, or the filters"
 
 Id = Annotated[str, typer.Argument(help="Id of a run.", metavar="ID")]
@@ -102,19 +101,16 @@ def _changing(verb: str, text: str) -> None:
         timeout: Timeout = 3600.0,
     ) -> None:
         from services.runs import many
+        from services.waiting import bulk_awaited
 
         filters = wanted.model_dump(exclude_defaults=True)
-        opened = existing(context)
         if ids and filters:
             raise Refused(BOTH)
-        if ids and not dry_run:
-            _change_each(context, verb, ids, timeout if wait else None)
-            return
-        if wait:
-            raise Refused("--wait is for ids; follow the others with `minutebook run list`")
+        opened = existing(context)
         chosen = many.Selection(ids=tuple(ids or ()), **filters)
         how = {"dry_run": dry_run, "all_apps": all_apps}
-        show(context, opened.ask(getattr(many, verb), chosen, **how))
+        done = opened.ask(getattr(many, verb), chosen, **how)
+        show(context, bulk_awaited(opened, done, timeout if wait else None, ENDS[verb]))
 
 
 _changing(
@@ -122,20 +118,3 @@ _changing(
     "Run missed, failed, partial or cancelled ones again, under their action's current revision.",
 )
 _changing("cancel", "Cancel runs at once if they have not started; ask running ones to end.")
-
-
-def _change_each(
-    context: typer.Context, verb: str, ids: Sequence[str], timeout_s: float | None
-) -> None:
-    """Retry or cancel runs, each by a request of its own; wait for them unless it is None."""
-    from services import runs
-    from services.waiting import all_awaited, each
-
-    one, kind, good = {
-        "retry": (runs.retry, runs.RepeatedAll, WENT_WELL),
-        "cancel": (runs.cancel, runs.CancelledAll, GONE),
-    }[verb]
-    opened = existing(context)
-    made: Any = kind(each(ids, lambda id: opened.ask(one, id)))
-    is_awaited = timeout_s is not None
-    show(context, all_awaited(opened, made, timeout_s, good), is_awaited=is_awaited)

@@ -1,35 +1,22 @@
 """Follow what was requested until it has ended, here or on another server."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from threading import Event
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from models.errors import NotFound, Refused
 from models.operation import ENDED, WENT_WELL, OperationState
 from runtime.clock import monotonic, wait_for
 from services import operations
 from services.door import Door
 from services.operations import LogLine, Operation
-from services.runs import Outcomes, Ran, Refusal, RequestedRun
+from services.runs import NotRun, Ran, RanAll, RanOfAll, stopped_waiting
+from services.runs.many import Bulk
 
 if TYPE_CHECKING:
     from services.backfills import StartedBackfill
 
 LOOK_S = 0.5
-
-Many = TypeVar("Many", bound=Outcomes[Any])
-
-
-def each(ids: Sequence[str], act: Callable[[str], RequestedRun]) -> tuple[Any, ...]:
-    """Return the result of `act` for each id; a refused one does not stop the others."""
-    made: list[RequestedRun | Refusal] = []
-    for text in dict.fromkeys(ids):
-        try:
-            made.append(act(text))
-        except (NotFound, Refused) as error:
-            made.append(Refusal(id=text, refused=str(error)))
-    return tuple(made)
 
 
 def awaited(door: Door, ran: Ran, timeout_s: float | None) -> Ran:
@@ -41,24 +28,30 @@ def awaited(door: Door, ran: Ran, timeout_s: float | None) -> Ran:
     return ran.model_copy(update={**end, "error": error})
 
 
-def all_awaited(
-    door: Door,
-    made: Many,
-    timeout_s: float | None,
-    good: Collection[OperationState] = WENT_WELL,
-) -> Many:
-    """Return the results with the final states of the operations; `good` are the states wanted."""
+def all_awaited(door: Door, made: RanAll, timeout_s: float | None) -> RanAll:
+    """Return the results with the final states of the operations."""
     if timeout_s is None:
         return made
-    end = monotonic() + timeout_s
+    ends = _ends_of(door, [one.id for one in made.root if isinstance(one, RanOfAll)], timeout_s)
 
-    def ended(one: Any) -> Any:
-        if not isinstance(one, RequestedRun):
-            return one
-        left_s = max(0.0, end - monotonic())
-        return one.model_copy(update=_end_of(door, one.id, left_s, good))
+    def ended(one: RanOfAll | NotRun) -> RanOfAll | NotRun:
+        return one.model_copy(update=ends[one.id]) if isinstance(one, RanOfAll) else one
 
-    return type(made)(tuple(ended(one) for one in made.root))
+    return RanAll(tuple(map(ended, made.root)))
+
+
+def bulk_awaited(
+    door: Door, done: Bulk, timeout_s: float | None, good: Collection[OperationState]
+) -> Bulk:
+    """Return what was done to many operations when they have ended; `good` is as it should be."""
+    if timeout_s is None or done.dry_run:
+        return done
+    ends = _ends_of(door, done.ids, timeout_s, good)
+    first = (one.model_copy(update={"state": ends[one.id]["state"]}) for one in done.first)
+    late = (stopped_waiting(id, end["state"]) for id, end in ends.items() if end["timed_out"])
+    succeeded = all(end["succeeded"] for end in ends.values())
+    update = {"first": tuple(first), "late": tuple(late), "succeeded": succeeded}
+    return done.model_copy(update=update)
 
 
 def backfill_awaited(
@@ -78,6 +71,17 @@ def backfill_awaited(
 
     wait_for(is_over, timeout_s, poll_s=door.poll_s)
     return seen.model_copy(update={"is_awaited": True, "unsent": started.unsent})
+
+
+def _ends_of(
+    door: Door,
+    ids: Iterable[UUID],
+    timeout_s: float,
+    good: Collection[OperationState] = WENT_WELL,
+) -> dict[UUID, dict[str, Any]]:
+    """Return how operations stand when all have ended, or else after `timeout_s`."""
+    end = monotonic() + timeout_s
+    return {id: _end_of(door, id, max(0.0, end - monotonic()), good) for id in ids}
 
 
 def _end_of(

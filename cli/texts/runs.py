@@ -1,26 +1,17 @@
 """What runs because a user asked, in words."""
 
 import json
-from collections.abc import Callable, Iterator
-from operator import attrgetter
-from typing import Any
+from collections.abc import Iterator
 
 from scheduler.on_demand.many import ManyVerb
 from services.runs import (
-    Cancelled,
-    CancelledAll,
-    Outcomes,
     Ran,
     RanAll,
-    Repeated,
-    RepeatedAll,
-    RequestedRun,
+    RanOfAll,
     RunPlan,
 )
 from services.runs.many import Bulk, left_out_in_words
 from services.words import instant
-
-Many = Callable[..., Iterator[str]]
 
 
 def _ran(one: Ran) -> Iterator[str]:
@@ -28,25 +19,10 @@ def _ran(one: Ran) -> Iterator[str]:
     yield f"run {one.id} {one.state}{error}"
 
 
-def _each(words: Callable[[Any], str]) -> Many:
-    """Return the format of a list: a line for each item that was not refused."""
-
-    def form(made: Outcomes[Any], *, is_awaited: bool = False) -> Iterator[str]:
-        for one in made.root:
-            if isinstance(one, RequestedRun):
-                yield f"{one.id}: {words(one)}{', ' + one.state if is_awaited else ''}"
-
-    return form
-
-
-def _repeated(one: Repeated) -> str:
-    was = f" (it was recorded with revision {one.old_revision})"
-    changed = was if one.revision != one.old_revision else ""
-    return f"attempt {one.attempt}, revision {one.revision}{changed}"
-
-
-def _cancelled(one: Cancelled) -> str:
-    return "asked to end" if one.is_asked else "cancelled"
+def _ran_all(made: RanAll, *, is_awaited: bool = False) -> Iterator[str]:
+    for one in made.root:
+        if isinstance(one, RanOfAll):
+            yield f"{one.id}: {one.action}{', ' + one.state if is_awaited else ''}"
 
 
 def _plan(plan: RunPlan) -> Iterator[str]:
@@ -75,31 +51,34 @@ MOST_ACTIONS = 20
 
 
 def _bulk(done: Bulk) -> Iterator[str]:
+    # What is refused is printed as errors.
+    if done.exit_code != 2:
+        yield from _changed(done)
+    if done.has_more:
+        yield "more match; give the command again for the next"
+
+
+def _changed(done: Bulk) -> Iterator[str]:
     did, would = WORDS[done.verb]
-    noun = "run" if done.count == 1 else "runs"
-    if done.dry_run:
-        yield f"would {would} {done.count:,} {noun}; nothing was changed"
-    else:
-        yield f"{did} {done.count:,} {noun}"
-    for one in done.actions[:MOST_ACTIONS]:
-        yield f"  {one.count:>5,} of {one.name} ({one.app})"
+    runs = f"{done.count:,} {'run' if done.count == 1 else 'runs'}"
+    yield f"would {would} {runs}; nothing was changed" if done.dry_run else f"{did} {runs}"
+    for of in done.actions[:MOST_ACTIONS]:
+        yield f"  {of.count:>5,} of {of.name} ({of.app})"
     if done.actions[MOST_ACTIONS:]:
         yield f"  and of {len(done.actions) - MOST_ACTIONS:,} more actions"
-    for first in done.first if done.dry_run else ():
-        yield f"  {first.id} {first.action} {instant(first.occurrence_at)} {first.state}"
-    if done.dry_run and done.count > len(done.first):
+    for one in done.first:
+        is_asked = done.verb is ManyVerb.CANCEL and not done.dry_run and one.state == "running"
+        asked = ", asked to end" if is_asked else ""
+        yield f"  {one.id} {one.action} {instant(one.occurrence_at)} {one.state}{asked}"
+    if done.count > len(done.first):
         yield f"  and {done.count - len(done.first):,} more"
     if done.dry_run:
         yield from (f"  {left_out_in_words(one)}" for one in done.left_out)
-    if done.has_more:
-        yield "more match; give the command again for the next"
 
 
 FORMS = {
     Bulk: _bulk,
     Ran: _ran,
-    RanAll: _each(attrgetter("action")),
-    RepeatedAll: _each(_repeated),
-    CancelledAll: _each(_cancelled),
+    RanAll: _ran_all,
     RunPlan: _plan,
 }

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from broker.sending import Sent, send_ended, send_reserved
 from models.errors import NotFound, Refused
-from models.operation import RETRIABLE, UNSTARTED, OperationState
+from models.operation import RETRIABLE, UNSTARTED, WENT_WELL, OperationState
 from models.store import operations
 from models.store.actions import cursors
 from models.store.operations.end import EndResult
@@ -79,7 +79,8 @@ def _why_left_out(
     if row is None:
         return GONE
     if row["state"] not in TAKES[verb]:
-        return f"it is {row['state']}"
+        again = "; run its action again" if row["state"] in WENT_WELL else ""
+        return f"it is {row['state']}{again if verb is ManyVerb.RETRY else ''}"
     if verb is ManyVerb.CANCEL:
         return "it was already asked to end" if row["cancel_requested_at"] else None
     try:

@@ -1,6 +1,6 @@
 """Run an action now; retry and cancel operations."""
 
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import Field
@@ -49,15 +49,17 @@ class RequestedRun(View):
 
     @property
     def errors(self) -> tuple[str, ...]:
-        if not self.timed_out:
-            return ()
-        look = f"to look again: minutebook run show {self.id}"
-        return (f"stopped waiting: run {self.id} is {self.state}; {look}",)
+        return (stopped_waiting(self.id, self.state),) if self.timed_out else ()
 
     @property
     def exit_code(self) -> int:
         """1 if the command waited for it and it did not succeed."""
         return int(not self.succeeded)
+
+
+def stopped_waiting(id: UUID, state: str) -> str:
+    """Return the error of a wait in vain."""
+    return f"stopped waiting: run {id} is {state}; to look again: minutebook run show {id}"
 
 
 class Ran(RequestedRun):
@@ -95,38 +97,16 @@ class Cancelled(RequestedRun):
     is_asked: bool = Field(description="Whether it runs, and was asked to end.")
 
 
-class Refusal(View):
-    """A refused request for an operation."""
-
-    id: str
-    refused: str = Field(description="Why.")
-
-
-Item = TypeVar("Item", bound=View)
-
-
-class Outcomes(Listing[Item], Generic[Item]):
-    """The results of several requests."""
+class RanAll(Listing[RanOfAll | NotRun]):
+    """The result of each active action."""
 
     @property
     def exit_code(self) -> int:
         """2 if all were refused, 1 if some were refused or did not succeed."""
-        done = [one for one in self.root if isinstance(one, RequestedRun)]
+        done = [one for one in self.root if isinstance(one, RanOfAll)]
         if len(done) == len(self.root) and all(one.succeeded for one in done):
             return 0
         return 1 if done else 2
-
-
-class RanAll(Outcomes[RanOfAll | NotRun]):
-    """The result of each active action."""
-
-
-class RepeatedAll(Outcomes[Repeated | Refusal]):
-    """The result of each operation to retry."""
-
-
-class CancelledAll(Outcomes[Cancelled | Refusal]):
-    """The result of each operation to cancel."""
 
 
 class PlannedStep(View):

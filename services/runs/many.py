@@ -73,16 +73,20 @@ class Bulk(View):
     left_out: tuple[LeftOut, ...] = Field(description="What was or would be left out, and why.")
     has_more: bool = Field(description="Whether more match than one request changes.")
     unsent: str | None = Field(None, description="Why the broker has not taken them yet.")
+    # False if the command waited for them and not all ended as they should.
+    succeeded: bool = Field(True, exclude=True)
+    # What it waited for in vain.
+    late: tuple[str, ...] = Field((), exclude=True)
 
     @property
     def errors(self) -> tuple[str, ...]:
-        return () if self.dry_run else tuple(map(left_out_in_words, self.left_out))
+        return () if self.dry_run else (*map(left_out_in_words, self.left_out), *self.late)
 
     @property
     def exit_code(self) -> int:
-        """0 if all were changed, 1 if some were left out, 2 if all were."""
+        """1 if some were left out or did not succeed, 2 if all were left out."""
         if self.dry_run or not self.left_out:
-            return 0
+            return int(not self.succeeded)
         return 1 if self.count else 2
 
 
@@ -102,7 +106,7 @@ def retry(
 ) -> Bulk:
     """Retry the operations that filters admit, or return the plan of it.
 
-    Without states, only the failed and partial ones.
+    Without ids and states, only the failed and partial ones.
 
     Raises NotFound and Refused.
     """

@@ -68,7 +68,6 @@ ADVICE = [
     ("action run", "--all", "action run --all"),
     ("action run --all --dry-run", "for one ACTION", "action run a --dry-run"),
     ("action run a --user ann", "without --user", "action run a --dry-run"),
-    ("run retry --wait --state failed", "`minutebook run list`", "run list"),
     ("action apply a.json --owner x", "--prune", "action apply a.json --prune --owner x"),
     ("backfill a --to now", "--from is missing", PAST),
     ("backfill a --from now --to P3D", "the earlier one", PAST),

@@ -32,7 +32,7 @@ from services.explanation import Explanation
 from services.installation import Migrated, Started, StoppedUp
 from services.jobs import AddedJob, DeletedJob, ImportedJobs, Jobs
 from services.operations import Log, Operation, Operations
-from services.runs import CancelledAll, Ran, RanAll, RepeatedAll, RunPlan
+from services.runs import Ran, RanAll, RunPlan
 from services.runs.many import Bulk
 from services.simulation import Simulation
 from services.status import Status
@@ -96,10 +96,10 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("run list", (), Operations),
     ("run show", ("{id}",), Operation),
     ("run logs", ("{id}",), Log),
-    ("run retry", ("{missed}",), RepeatedAll),
-    ("run retry", ("{failed}",), RepeatedAll),
+    ("run retry", ("{missed}",), Bulk),
+    ("run retry", ("{failed}",), Bulk),
     ("run retry", ("--state", "failed", "--dry-run"), Bulk),
-    ("run cancel", ("{id}",), CancelledAll),
+    ("run cancel", ("{id}",), Bulk),
     ("queue list", (), Queues),
     ("app apply", ("{app}",), AppliedApps),
     ("pause", (), Pauses),

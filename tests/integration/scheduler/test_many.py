@@ -208,7 +208,7 @@ def test_chosen_ids_are_changed_and_the_others_named(
 
     assert done.ids == (failed[0],)
     assert {one.why: one.first for one in done.left_out} == {
-        "it is success": (well,),
+        "it is success; run its action again": (well,),
         "it does not exist any more": (gone,),
     }
     assert states_of(engine, failed) == ["queued", "failed"]
