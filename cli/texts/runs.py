@@ -38,7 +38,7 @@ def _plan(plan: RunPlan) -> Iterator[str]:
     for sent in plan.outgoing:
         when = f", {sent.when}" if sent.when else ""
         to = ", ".join(sent.to) or "nobody"
-        yield f"  {sent.kind} of {sent.source} to {sent.count}{when}: {to}"
+        yield f"  mail of {sent.source} to {sent.count}{when}: {to}"
     yield from (f"  warning: {warning}" for warning in plan.warnings)
 
 

@@ -7,14 +7,13 @@ from pydantic import Field
 
 from minutebook.steps import Recipient
 from models.action.document import load_action
-from models.action.plan import hooks_of, readable
+from models.action.plan import readable
 from models.errors import NotFound
 from models.operation import OperationState
 from models.sql import read_clock
 from models.store import operations
 from models.store.actions.search import ActionFilter
 from models.store.actions.status import plan_in
-from models.store.notices.alerting import alert_targets
 from models.store.people import users
 from models.stored import document_in
 from runtime.database import reading
@@ -24,7 +23,7 @@ from scheduler.on_demand import manual, restart
 from services.actions.search import chosen
 from services.installation import Installation
 from services.lookup import app_of, find, named_elsewhere, operation_of, scope_of
-from services.runs.outgoing import Outbound, Outgoing, outgoing_of
+from services.runs.outgoing import Outgoing, outgoing_of
 from services.verbs import OPERATE, Verb
 from services.view import Instant, Listing, View
 from services.warnings import action_warnings
@@ -136,7 +135,7 @@ class RunPlan(View):
     is_about_users: bool = Field(description="Whether events of users make it due.")
     sends: bool = Field(description="Whether it has recipients.")
     outgoing: tuple[Outgoing, ...] = Field(
-        description="All mails and webhooks that it may send, without those of steps of your own."
+        description="The mails that its steps may send, without those of steps of your own."
     )
 
 
@@ -238,9 +237,8 @@ def plan(
 ) -> RunPlan:
     """Return what running an action now would do.
 
-    The plan has all mails and webhooks that it may send.
+    The plan has the mails that its steps may send.
     """
-    alert = installation.settings.alert
     with reading(installation.engine) as connection:
         row = find(connection, installation, name)
         app = app_of(connection, installation, row)
@@ -264,12 +262,7 @@ def plan(
             warnings=action_warnings(connection, app, [model], installation.settings)[0],
             is_about_users=model.when.is_about_users,
             sends=rule is not None,
-            outgoing=outgoing_of(
-                Outbound(model, list(reached), others),
-                hooks_of(plan_in(row)),
-                alert_targets(alert),
-                alert.after,
-            ),
+            outgoing=tuple(outgoing_of(model, reached, others)),
         )
 
 

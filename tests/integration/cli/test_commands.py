@@ -145,20 +145,10 @@ def test_a_dry_run_says_what_and_whom_and_records_nothing(call: Call, tmp_path: 
     assert count(tmp_path, operations) == 0
 
 
-def test_a_dry_run_names_every_mail_and_webhook(
-    call: Call, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SCHED_ALERT_MAIL", "ops@example.com")
-    monkeypatch.setenv("SCHED_HOOK_SECRET", "s3cret")
+def test_a_dry_run_names_every_mail_of_its_steps(call: Call) -> None:
     call("app", "apply", str(DEMO / "app.json"))
     call("--app", "demo", "user", "import", str(DEMO / "users.json"))
-    hooks = {
-        "on_success": [{"webhook": "https://hooks.example.com/secret"}],
-        "on_failure": [{"mail": "ann@example.com"}],
-    }
-    document = {**json.loads(WEEKLY.read_text()), "hooks": hooks}
-    stored = call("action", "add", write(document), "--app", "demo")
-    assert stored.code == 0, stored.err
+    assert call("action", "add", str(WEEKLY), "--app", "demo").code == 0
     run = ("--app", "demo", "action", "run", "weekly update", "--dry-run")
 
     plan = call(*run, "--json").json
@@ -167,14 +157,12 @@ def test_a_dry_run_names_every_mail_and_webhook(
     silent = call(*run, "--no-notify", "--json").json["outgoing"]
 
     readers = [one["id"] for one in call("--app", "demo", "user", "list", "--json").json]
-    named = {one["source"]: (one["kind"], one["count"], one["to"]) for one in planned}
-    assert named["publish"][1] == len(named["publish"][2]) > 0
-    assert set(named["publish"][2]) <= set(readers)
-    assert named["send_execsum"][2] == [one["address"] for one in plan["recipients"]]
-    assert named["on_success"] == ("webhook", 1, ["https://hooks.example.com"])
-    assert named["on_failure"] == ("mail", 1, ["ann@example.com"])
-    assert named["alert"] == ("mail", 2, ["ann@example.com", "ops@example.com"])
-    assert "  webhook of on_success to 1, if it succeeds: https://hooks.example.com\n" in told
+    named = {one["source"]: one["to"] for one in planned}
+    count = len(named["publish"])
+    assert count > 0
+    assert set(named["publish"]) <= set(readers)
+    assert named["send_execsum"] == [one["address"] for one in plan["recipients"]]
+    assert f"  mail of publish to {count}, if something new is published: " in told
     assert silent == [one for one in planned if one["source"] != "publish"]
 
 
