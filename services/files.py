@@ -10,7 +10,6 @@ from typing import Any
 from models.errors import InvalidDocument, Problem, Refused
 from models.json_text import LONGEST_DOCUMENT, InvalidJson, read_json
 
-# What a simulation of a file expects stands beside it.
 # Documents in a folder that are read only if they are named.
 OTHER_FORMATS = {".jsonl", ".ndjson", ".yaml", ".yml"}
 # A document with its place: a file, or empty for the body of a request.
@@ -83,7 +82,7 @@ def read_all(
 def files_in(paths: Sequence[Path], *, may_be_empty: bool = False) -> list[Path]:
     """Return the paths, each folder replaced by its files; raises Refused for one without any.
 
-    A folder is read with those below it. Hidden files, and what simulations expect, are left out.
+    A folder is read with those below it. Hidden files are left out.
     A folder that holds no document in any format may be empty if `may_be_empty`.
     Raises Refused for a link to another folder, too: its actions would look as if they were gone.
     """
