@@ -111,9 +111,9 @@ def _connect(
     _dialect: object, _record: object, arguments: list[Any], named: dict[str, Any]
 ) -> "psycopg.Connection[Any]":
     # Loaded with the driver, which a process without a database server does not need.
-    from runtime.answers import AnsweringConnection, Cursor
+    from runtime.answers import AnsweringConnection
 
-    return AnsweringConnection.connect(*arguments, cursor_factory=Cursor, **named)
+    return AnsweringConnection.connect(*arguments, **named)
 
 
 def _set_up(connection: "psycopg.Connection[Any]", _record: object) -> None:
