@@ -13,8 +13,8 @@ from fastapi import Depends, Query, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from models.roles import Permission, Role
-from models.store import tokens
-from models.store.tokens import Bearer
+from models.store import bearers
+from models.store.bearers import Bearer
 from runtime.database import DATABASE_AWAY, glancing
 from services.installation import Installation
 from services.lookup import unknown_app
@@ -131,7 +131,7 @@ def is_local(request: Request) -> bool:
 
 def authenticated(request: Request, text: str) -> Bearer:
     """Return the bearer of a token; raises Unauthorized."""
-    bearer = found_bearer(request, tokens.bearer_of, text)
+    bearer = found_bearer(request, bearers.bearer_of, text)
     if bearer is None:
         raise Unauthorized("the token is unknown, expired or revoked")
     return bearer
@@ -144,7 +144,7 @@ def found_bearer(request: Request, find: Find, text: str) -> Bearer | None:
         bearer, is_stale = find(connection, text) or (None, False)
     if bearer is not None and is_stale:
         with suppress(*DATABASE_AWAY), opened.engine.begin() as connection:
-            tokens.note_use(connection, bearer.token_id)
+            bearers.note_use(connection, bearer.token_id)
     return bearer
 
 

@@ -16,7 +16,7 @@ from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
 from models.roles import Permission
-from models.store.tokens import Bearer
+from models.store.bearers import Bearer
 from runtime.clock import monotonic
 from services.installation import Installation
 from services.view import View

@@ -2,12 +2,14 @@
 
 from datetime import timedelta
 
+import sqlalchemy as sa
 from pydantic import Field
 
 from models.errors import Refused
 from models.roles import PERMITS, Permission, Role, TokenKind
-from models.store import tokens
-from models.store.tokens import Bearer, TokenRequest
+from models.store import bearers, tokens
+from models.store.bearers import Bearer
+from models.store.tokens import TokenRequest
 from runtime.database import reading
 from runtime.plug_ins import plug_ins
 from runtime.sections.web import WebSettings
@@ -32,14 +34,14 @@ def sign_in(installation: Installation, bearer: Bearer) -> str:
     """
     _may_look(bearer.role)
     with reading(installation.engine) as connection:
-        return tokens.cookie_of(connection, bearer.token_id)
+        return bearers.cookie_of(connection, bearer.token_id)
 
 
 def use_link(installation: Installation, text: str) -> str | None:
     """Use a link up, and return its cookie; None if it is unknown, used, expired or revoked."""
     with installation.engine.begin() as connection:
-        id = tokens.use_link(connection, text)
-        return None if id is None else tokens.cookie_of(connection, id)
+        id = bearers.use_link(connection, text)
+        return None if id is None else bearers.cookie_of(connection, id)
 
 
 def make_link(installation: Installation, role: Role) -> NewLink:
@@ -47,20 +49,36 @@ def make_link(installation: Installation, role: Role) -> NewLink:
 
     Raises Refused for a role that may not look, and if no plug-in has pages to sign in to.
     """
-    _may_look(role)
-    if not any(one.signs_in for one in plug_ins()):
-        raise Refused("links open the dashboard, a plug-in that is not installed")
     app = installation.small_app if installation.is_bound else None
-    app_id = None if app is None else app.id
-    # Of the account that made it.
+    app_id, app_name = (None, None) if app is None else (app.id, app.name)
+    # Of the account that makes it.
     name = installation.actor
     wanted = TokenRequest(role, app_id, LINK_LIFE, name, TokenKind.LINK, name=name)
     with installation.engine.begin() as connection:
-        tokens.prune(connection)
-        id, text = tokens.create(connection, wanted)
-        installation.audit(connection, app_id, "link.create", {id: {"role": role}})
+        return _make(installation, connection, wanted, app_name)
+
+
+def link_of(installation: Installation, id: str) -> NewLink:
+    """Make a link that signs in by a token: it ends with that one. Raises as `make_link` does."""
+    with installation.engine.begin() as connection:
+        of = tokens.locked(connection, id, installation.scope)
+        its, role, author = of["small_app_id"], Role(of["role"]), installation.actor
+        wanted = TokenRequest(role, its, LINK_LIFE, author, TokenKind.LINK, id, of["name"])
+        return _make(installation, connection, wanted, of["app"])
+
+
+def _make(
+    installation: Installation, connection: sa.Connection, wanted: TokenRequest, app: str | None
+) -> NewLink:
+    _may_look(wanted.role)
+    if not any(one.signs_in for one in plug_ins()):
+        raise Refused("links open the dashboard, a plug-in that is not installed")
+    tokens.prune(connection)
+    id, text = tokens.create(connection, wanted)
+    made = {id: {"role": wanted.role}}
+    installation.audit(connection, wanted.small_app_id, "link.create", made)
     url = f"{_address(installation.settings.web)}/sign-in/{text}"
-    return NewLink(url=url, role=role, app=None if app is None else app.name)
+    return NewLink(url=url, role=wanted.role, app=app)
 
 
 def _may_look(role: Role) -> None:

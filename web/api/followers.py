@@ -5,7 +5,7 @@ from functools import partial
 from starlette.routing import Route
 
 from models.roles import Permission
-from models.store.tokens import Bearer
+from models.store.bearers import Bearer
 from services import followers
 from services.followers import Follower
 from services.installation import Installation

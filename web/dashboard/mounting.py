@@ -14,6 +14,7 @@ from web.dashboard import (
     apps,
     editing,
     health,
+    invite,
     operations,
     overview,
     sign_in,
@@ -39,6 +40,7 @@ ROUTERS = (
     apps.router,
     health.router,
     account.router,
+    invite.router,
     sign_in.router,
     router,
 )

@@ -17,9 +17,9 @@ from starlette.datastructures import ImmutableMultiDict
 
 from models.errors import NotFound
 from models.roles import PERMITS, Permission, Role
-from models.store import tokens
+from models.store import bearers
+from models.store.bearers import SIGNED_IN_FOR, Bearer
 from models.store.schema import UnfitSchema
-from models.store.tokens import SIGNED_IN_FOR, Bearer
 from runtime.database import DATABASE_AWAY
 from runtime.visible import visible_line
 from services.installation import Installation
@@ -40,7 +40,7 @@ class SignInNeeded(Unauthorized):
     """The browser is not signed in."""
 
 
-VISITORS = {role for role in Role if Permission.READ in PERMITS[role]}
+VISITORS = [role for role in Role if Permission.READ in PERMITS[role]]
 # The fields of a form, as a browser sends them: `get` returns the last value of one.
 Form = ImmutableMultiDict[str, str]
 
@@ -175,7 +175,7 @@ def _said_by_proxy(request: Request, header: str) -> str:
 def bearer_by_cookie(request: Request) -> Bearer | None:
     """Return the bearer of the token by which a browser is signed in."""
     cookie = request.cookies.get(COOKIE)
-    return found_bearer(request, tokens.bearer_by_cookie, cookie) if cookie else None
+    return found_bearer(request, bearers.bearer_by_cookie, cookie) if cookie else None
 
 
 def _bearer_by_proxy(request: Request) -> Bearer | None:
@@ -183,11 +183,16 @@ def _bearer_by_proxy(request: Request) -> Bearer | None:
     if not name:
         return None
     said = _said_by_proxy(request, request.app.state.installation.settings.web.sso_role_header)
-    actor, its = f"{SIGNED_ON}{name}", found_bearer(request, tokens.bearer_by_name, name)
+    actor, its = f"{SIGNED_ON}{name}", found_bearer(request, bearers.bearer_by_name, name)
     # An admin of one small app takes no role away from people of the installation.
     if its is not None and (its.app_name is None or not said):
         return replace(its, token_id="", actor=actor)
-    return Bearer("", Role(said) if said in VISITORS else Role.VIEWER, None, actor)
+    return Bearer("", role_of(said), None, actor)
+
+
+def role_of(text: str) -> Role:
+    """Return the role of a person that a text names; that of a viewer for any other text."""
+    return Role(text) if text in VISITORS else Role.VIEWER
 
 
 def own_path(text: str) -> str:

@@ -15,7 +15,7 @@ from models.errors import NotFound
 from models.fingerprint import operation_id
 from models.operation import AttemptKey, OperationState
 from models.sql import database_now
-from models.store import actions, key_values, measures, tokens
+from models.store import actions, bearers, key_values, measures
 from models.store.actions.search import ActionFilter
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.end import Outcome
@@ -242,7 +242,7 @@ class Furnished:
             assert row["last_state"] == "success"
             told = explain(self.healthy.uid, NOON, connection, self.settings)
             assert told.verdict == "success"
-            assert tokens.bearer_of(connection, "mbt_0_x") is None
+            assert bearers.bearer_of(connection, "mbt_0_x") is None
 
     def _context(self, key: AttemptKey) -> WorkContext:
         """Return a context of maintenance that keeps rows for an hour."""

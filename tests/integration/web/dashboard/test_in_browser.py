@@ -29,6 +29,7 @@ EVERY_PAGE = (
     "/apps/shop/templates/hello",
     "/health",
     "/account",
+    "/invite",
 )
 # A phone, a tablet, two screens, each also at a zoom of 200 %; then with text twice as large.
 SIZES = (

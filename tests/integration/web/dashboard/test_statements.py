@@ -41,6 +41,7 @@ PAGES = {
     "/apps/{app}/summary/html": "/apps/shop/summary/html",
     "/health": "/health",
     "/account": "/account",
+    "/invite": "/invite",
     "/sign-in": "/sign-in",
     "/sign-in/{link}": "/sign-in/mbl_0",
     "/static/{name}": "/static/icon.svg",
