@@ -1,6 +1,10 @@
-"""Who may do what: every endpoint, every role, one's own small app and another's."""
+"""Who may do what: every endpoint and role, a trusted and a restricted small app, own and other.
+
+The page of roles has a table of what they answer.
+"""
 
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +13,7 @@ import pytest
 from fastapi.routing import APIRoute
 
 from models.roles import PERMITS, Permission, Role
+from services.apps.trust import TrustChange, trust_app
 from services.runs import run
 from tests.integration.web.conftest import APP, Web
 from web.access import ACCESS, Access
@@ -61,24 +66,27 @@ def test_every_endpoint_but_the_public_ones_names_one_permission() -> None:
     }
 
 
-def test_the_page_of_roles_is_what_the_code_runs_by() -> None:
-    rows = re.findall(r"^\| `(\w+ /\S+)` \| (\w+) \| (.+?) \| (.+?) \|$", PAGE.read_text(), re.M)
-    expected = [
-        (
-            name,
-            str(one.permission),
-            "the installation" if one.is_of_installation else "the small app",
-            ", ".join(role for role in Role if one.permission in PERMITS[role]),
-        )
-        for name, (one,) in ((name, found) for name, found in ROLES_OF.items() if found)
-    ]
-
-    assert sorted(rows) == sorted(expected)
+Row = tuple[str, str, str, str]
 
 
-@pytest.fixture
-def walked(web_on_sqlite: Web) -> tuple[Web, dict[str, str]]:
-    """The server, and the ids that paths ask for: those of the small app `shop`."""
+def table_on(page: Path) -> list[Row]:
+    """Return the rows of a page: what is asked, the permission, what it concerns, the roles."""
+    form = r"^\| `(\w+ /\S*)` \| (\w+) \| (.+?) \| (.+?) \|$"
+    return sorted(re.findall(form, page.read_text(), re.M))
+
+
+def row_of(route: APIRoute, whole: Sequence[Role], own: Sequence[Role]) -> Row:
+    """Return the row of an endpoint that did not refuse these roles: for everything, for an app."""
+    (access,) = set(accesses(route))
+    concerns = "the small app" if own else "the installation"
+    assert list(own) in ([], list(whole))
+    return name_of(route), str(access.permission), concerns, ", ".join(whole)
+
+
+@pytest.fixture(params=[False, True], ids=["restricted", "trusted"])
+def walked(web_on_sqlite: Web, request: pytest.FixtureRequest) -> tuple[Web, dict[str, str]]:
+    """The server, and the ids that paths ask for: those of the small app `shop`, of each kind."""
+    trust_app(web_on_sqlite.opened, APP, TrustChange(trusted=request.param))
     shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
     operation = run(shop, "nightly")
     ids = {
@@ -121,25 +129,22 @@ def test_without_a_token_nothing_is_told(walked: tuple[Web, dict[str, str]]) -> 
     }
 
 
-@pytest.mark.parametrize("role", Role)
-def test_each_role_may_do_what_the_table_says(
-    walked: tuple[Web, dict[str, str]], role: Role
-) -> None:
+def test_each_role_may_do_what_the_table_says(walked: tuple[Web, dict[str, str]]) -> None:
     web, ids = walked
-    whole, own = Bearers(web, role), Bearers(web, role, APP)
-    wrong: list[tuple[str, int, int]] = []
+    whole, own = ({role: Bearers(web, role, app) for role in Role} for app in (None, APP))
+    found: list[Row] = []
     # What deletes comes last.
     for route in sorted(GUARDED, key=lambda one: "DELETE" in name_of(one)):
-        (access,) = accesses(route)
-        may = access.permission in PERMITS[role]
-        by_whole, by_own = whole.ask(route, ids, app=APP), own.ask(route, ids)
-        is_right = (by_whole != 403) is may and (by_own != 403) is (
-            may and not access.is_of_installation
-        )
-        if not is_right or 401 in {by_whole, by_own}:
-            wrong.append((name_of(route), by_whole, by_own))
+        by_whole = {role: one.ask(route, ids, app=APP) for role, one in whole.items()}
+        by_own = {role: one.ask(route, ids) for role, one in own.items()}
+        assert 401 not in {*by_whole.values(), *by_own.values()}, name_of(route)
+        found.append(row_of(route, *(permitted(one) for one in (by_whole, by_own))))
 
-    assert wrong == []
+    assert sorted(found) == table_on(PAGE)
+
+
+def permitted(statuses: Mapping[Role, int]) -> list[Role]:
+    return [role for role, status in statuses.items() if status != 403]
 
 
 @pytest.mark.parametrize("role", Role)

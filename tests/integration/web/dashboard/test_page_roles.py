@@ -1,7 +1,11 @@
-"""Who may open which page and change what: every page, every role, own small app and another."""
+"""Who may open which page and change what: every page and role, both kinds of small app.
+
+The page of the roles of pages has a table of what they answer.
+"""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import httpx
 import pytest
@@ -11,13 +15,15 @@ from fastapi.routing import APIRoute
 from models.roles import PERMITS, Permission, Role
 from models.tables import schema
 from runtime.database import reading
+from services.apps.trust import TrustChange, trust_app
 from services.runs import run
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.dashboard.conftest import Browse
 from tests.integration.web.test_roles import ROUTES as API
-from tests.integration.web.test_roles import accesses, name_of
+from tests.integration.web.test_roles import Row, accesses, name_of, row_of, table_on
 from web.dashboard.mounting import pages
 
+PAGE = Path(__file__).parents[4] / "docs" / "reference" / "roles-of-pages.md"
 PUBLIC = {"/sign-in", "/sign-in/{link}", "/static/{name}", "/status/{app}"}
 ROUTES = [route for router in pages() for route in router.routes if isinstance(route, APIRoute)]
 GUARDED = [route for route in ROUTES if route.path not in PUBLIC]
@@ -28,9 +34,10 @@ TOO_MANY = "&" * 10_000
 Answer = tuple[int, bool]
 
 
-@pytest.fixture
-def ids(web_on_sqlite: Web) -> dict[str, str]:
-    """The ids that paths ask for: those of the small app `shop`."""
+@pytest.fixture(params=[False, True], ids=["restricted", "trusted"])
+def ids(web_on_sqlite: Web, request: pytest.FixtureRequest) -> dict[str, str]:
+    """The ids that paths ask for: those of the small app `shop`, of each kind."""
+    trust_app(web_on_sqlite.opened, APP, TrustChange(trusted=request.param))
     shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
     operation = run(shop, "nightly", None, None)
     named = {"app": APP, "action": "nightly", "template": "hello", "verb": "run"}
@@ -68,21 +75,25 @@ def test_without_signing_in_no_page_opens(
     }
 
 
-@pytest.mark.parametrize("role", VISITORS)
-def test_each_role_may_do_what_its_token_may(
-    web_on_sqlite: Web, browse: Browse, ids: dict[str, str], role: Role
+def test_each_role_may_do_what_the_table_says(
+    web_on_sqlite: Web, browse: Browse, ids: dict[str, str]
 ) -> None:
-    whole, own = browse(web_on_sqlite, role), browse(web_on_sqlite, role, APP)
-    wrong: list[tuple[str, Answer, Answer]] = []
+    whole, own = (
+        {role: browse(web_on_sqlite, role, app) for role in VISITORS} for app in (None, APP)
+    )
+    found: list[Row] = []
     for route in walk():
-        (access,) = set(accesses(route))
-        may = access.permission in PERMITS[role]
-        by_whole, by_own = ask(whole, route, ids), ask(own, route, ids)
-        is_right = by_whole[1] is may and by_own[1] is (may and not access.is_of_installation)
-        if not is_right or {by_whole[0], by_own[0]} & {303, 401, 404, 500}:
-            wrong.append((name_of(route), by_whole, by_own))
+        by_whole = {role: ask(one, route, ids) for role, one in whole.items()}
+        by_own = {role: ask(one, route, ids) for role, one in own.items()}
+        statuses = {status for status, _ in (*by_whole.values(), *by_own.values())}
+        assert not statuses & {303, 401, 404, 500}, name_of(route)
+        found.append(row_of(route, *(permitted(one) for one in (by_whole, by_own))))
 
-    assert wrong == []
+    assert sorted(found) == table_on(PAGE)
+
+
+def permitted(answers: Mapping[Role, Answer]) -> list[Role]:
+    return [role for role, (_, may) in answers.items() if may]
 
 
 @pytest.mark.parametrize("role", VISITORS)
@@ -116,6 +127,7 @@ def stored(web: Web) -> dict[str, list[str]]:
         }
 
 
+@pytest.mark.parametrize("ids", [False], indirect=True, ids=["restricted"])
 def test_no_get_changes_anything(web_on_sqlite: Web, browse: Browse, ids: dict[str, str]) -> None:
     browser, api = browse(web_on_sqlite), web_on_sqlite.client()
     before, cookies = stored(web_on_sqlite), dict(browser.cookies)
