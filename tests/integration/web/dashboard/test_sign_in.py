@@ -179,7 +179,7 @@ def test_a_cookie_that_was_changed_opens_nothing(web: Web, browse: Browse) -> No
     assert [name for name, cookie in changed.items() if opens(web, cookie)] == []
 
 
-@pytest.mark.parametrize("end", ["revoked", "expired"])
+@pytest.mark.parametrize("end", ["revoked", "rotated", "expired"])
 def test_a_cookie_ends_with_its_token(web: Web, browse: Browse, end: str) -> None:
     admin, token = browse(web), web.token(Role.EDITOR, expires="P1D")
     browser, id = browse(web, token=token), token.split("_")[1]
@@ -187,6 +187,8 @@ def test_a_cookie_ends_with_its_token(web: Web, browse: Browse, end: str) -> Non
     if end == "revoked":
         done = admin.post(f"/tokens/{id}/revoke", data={"sure": "1"})
         assert (done.status_code, done.headers["location"]) == (303, "/invite")
+    elif end == "rotated":
+        tokens.rotate(web.opened, id)
     else:
         age(web, "expires_at IS NOT NULL AND kind = 'token'")
 
