@@ -10,7 +10,7 @@ from broker import probe
 from broker.names import DEFAULT, HEAVY, QUICK
 from minutebook.steps import registered_steps
 from models.errors import BrokerUnavailable
-from models.notices import BROKERS, FindingKind
+from models.notices import FindingKind
 from runtime.config import InvalidSetting, Settings, unknown_variables
 from runtime.database import make_engine
 from runtime.extras import HOW_TO_INSTALL
@@ -21,6 +21,7 @@ from services.doctor.disk import check_disk
 from services.doctor.report import Check, Checked, Report, fault, look, ok, warning
 from services.installation import Installation
 from services.verbs import ADMINISTER, Verb
+from services.verdict.installation import how_to_mend
 from tasks.outgoing.failures import MailServerFailed
 from tasks.outgoing.mail import transport
 from tasks.registry import Registry
@@ -98,10 +99,7 @@ def _check_broker(settings: Settings) -> Iterator[Checked]:
     try:
         found = probe.probe(settings, (QUICK, HEAVY, DEFAULT))
     except BrokerUnavailable as error:
-        remedy = BROKERS[FindingKind.BROKER_DOWN]
-        if settings.uses_embedded_broker:
-            remedy = "run `minutebook up`, or set SCHED_BROKER_URL"
-        yield fault("broker", str(error), remedy)
+        yield fault("broker", str(error), how_to_mend(FindingKind.BROKER_DOWN, settings))
         return
     if found.evicts is not None:
         text = f"Redis removes messages when its memory is full (maxmemory-policy {found.evicts})"

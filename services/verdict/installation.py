@@ -61,8 +61,9 @@ def findings_of(facts: Facts, settings: Settings, disk: Disk | None) -> Iterator
     yield from _read_only(facts)
     yield from _daemon(facts)
     yield from _older_release(facts)
-    yield from _unreachable(facts, "broker_error", Kind.BROKER_DOWN)
-    yield from _unreachable(facts, "application_broker_error", Kind.APPLICATION_BROKER_DOWN)
+    yield from _unreachable(facts, settings, "broker_error", Kind.BROKER_DOWN)
+    theirs = ("application_broker_error", Kind.APPLICATION_BROKER_DOWN)
+    yield from _unreachable(facts, settings, *theirs)
     yield from _workers(facts)
     yield from _clocks(facts)
     yield from _went_back(facts.known)
@@ -119,7 +120,7 @@ def _older_release(facts: Facts) -> Iterator[Finding]:
         yield _found(Kind.OLDER_RELEASE, severity, text, remedy, facts.daemon.last_tick_at)
 
 
-def _unreachable(facts: Facts, key: str, kind: Kind) -> Iterator[Finding]:
+def _unreachable(facts: Facts, settings: Settings, key: str, kind: Kind) -> Iterator[Finding]:
     """Yield a finding if the last tick could not reach a broker, since the first that could not.
 
     Without a tick, nothing is known of it.
@@ -135,7 +136,15 @@ def _unreachable(facts: Facts, key: str, kind: Kind) -> Iterator[Finding]:
             break
         since = tick["finished_at"]
     its = [one for one in facts.waiting if _is_of(kind, one.queue)]
-    yield _found(kind, _BROKEN, f"{error}{_waits(its)}", BROKERS[kind], since)
+    text, remedy = f"{error}{_waits(its)}", how_to_mend(kind, settings)
+    yield _found(kind, _BROKEN, text, remedy, since)
+
+
+def how_to_mend(kind: str, settings: Settings) -> str:
+    """Return what to do about a broker that does not work."""
+    if kind == Kind.BROKER_DOWN and settings.uses_embedded_broker:
+        return "restart `minutebook up`, or name another broker in SCHED_BROKER_URL"
+    return BROKERS[kind]
 
 
 def _is_of(kind: Kind, queue: str) -> bool:

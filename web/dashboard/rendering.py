@@ -14,7 +14,7 @@ import pytz
 from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from models.action.schedule import ONE_SECOND
 from models.operation import REQUESTED
@@ -221,11 +221,19 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     made.filters["capitalize_first"] = lambda text: text[:1].upper() + text[1:]
+    made.filters["with_code"] = _with_code
     made.globals.update(
         say=say, person=person, step_name=step_name, tone=tone, bytes_in_words=in_words
     )
     made.globals.update(parts_of=_parts_of, more_icons=texts().get("icons", {}))
     return made
+
+
+def _with_code(text: str) -> Markup:
+    """Return a text whose commands, between backticks, are shown as code."""
+    parts = enumerate(text.split("`"))
+    coded = Markup("<code>{}</code>")
+    return Markup("").join(coded.format(one) if n % 2 else escape(one) for n, one in parts)
 
 
 def _parts_of(place: str) -> list[str]:
