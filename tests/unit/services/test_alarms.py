@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 
+from services.verdict import verdict_of
 from services.verdict.alarms import broken, is_due, is_over
 from services.verdict.finding import Finding, Kind, Severity
 
@@ -41,10 +42,10 @@ def look(
     rows: dict[UUID, Row], findings: list[Finding], now: datetime, machine: str = "a"
 ) -> tuple[list[str], list[str]]:
     """Change the rows as a look does; return the kinds that begin and end to be told."""
-    found = broken(findings, machine)
+    found, causes = (broken(its, machine) for its in (findings, verdict_of(findings).findings))
     for id, (one, since) in found.items():
         rows.setdefault(id, Row(id, one.kind, one.remedy, min(since or now, now)))
-    due = [row for row in rows.values() if is_due(row, found, now, AFTER)]
+    due = [row for row in rows.values() if is_due(row, causes, now, AFTER)]
     over = [row for row in rows.values() if is_over(row, found, machine)]
     for row in due:
         row.told_at = now
@@ -129,3 +130,25 @@ def test_a_disk_is_told_of_and_ended_by_its_own_machine() -> None:
     at_home = look(rows, [], NOON)
 
     assert (told, elsewhere, at_home) == ((["disk"], []), ([], []), ([], ["disk"]))
+
+
+def test_what_follows_from_something_else_is_told_by_its_cause_alone() -> None:
+    disk, daemon = finding(Kind.DISK), finding(Kind.NO_DAEMON)
+
+    both = [disk, daemon]
+    told = story((0, both), (4, both), (8, [daemon]), (9, []))
+
+    assert told == [
+        (4, "begun", "disk"),
+        (8, "begun", "no_daemon"),
+        (8, "over", "disk"),
+        (9, "over", "no_daemon"),
+    ]
+
+
+def test_what_was_told_is_not_over_once_its_cause_is_found() -> None:
+    disk, daemon = finding(Kind.DISK), finding(Kind.NO_DAEMON)
+
+    told = story((0, [daemon]), (4, [daemon]), (5, [daemon, disk]), (6, [daemon]), (7, []))
+
+    assert told == [(4, "begun", "no_daemon"), (7, "over", "no_daemon")]
