@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Any
 
 from celery import Celery
+from celery.loaders.app import AppLoader
 from kombu import Connection
 from kombu.transport import TRANSPORT_ALIASES
 from redis.backoff import NoBackoff
@@ -50,7 +51,30 @@ LIMITS: dict[str, object] = {
 
 TRANSPORT_ALIASES["amqps"] = "broker.amqps:NamedServer"
 
-app = Celery("minutebook", include=["tasks.execute", "tasks.notices"])
+
+class OwnLoader(AppLoader):
+    """Reads no CELERY_CONFIG_MODULE: it is that of the application."""
+
+    def read_configuration(self, _env: str = "") -> dict[str, object]:
+        """Return nothing; `configure` sets everything."""
+        return {}
+
+
+class OwnCelery(Celery):
+    """Goes to the broker of the settings, not to CELERY_BROKER_URL, the application's."""
+
+    def connection_for_read(self, url: str | None = None, **options: Any) -> Connection:
+        """Return a connection for a worker, not open yet."""
+        made: Connection = super().connection_for_read(url or self.conf["broker_url"], **options)
+        return made
+
+    def connection_for_write(self, url: str | None = None, **options: Any) -> Connection:
+        """Return a connection for messages, not open yet."""
+        made: Connection = super().connection_for_write(url or self.conf["broker_url"], **options)
+        return made
+
+
+app = OwnCelery("minutebook", loader=OwnLoader, include=["tasks.execute", "tasks.notices"])
 
 
 def configure(settings: Settings) -> Celery:
@@ -244,7 +268,7 @@ def kept_producer() -> Any:
 
 
 def _sender() -> _Sender:
-    return kept.link(app.conf.broker_url, _Sender)
+    return kept.link(app.conf["broker_url"], _Sender)
 
 
 def declare_anew(queue: str) -> None:

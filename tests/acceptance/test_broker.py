@@ -104,3 +104,15 @@ def test_a_key_in_the_place_of_a_queue_costs_a_line_a_minute_and_ends_with_the_k
     installation.becomes(id, "success")
     assert "minutebook.quick cannot be read: a key of another type" in doctor.stdout
     assert len(lines) == 2
+
+
+def test_variables_of_the_application_lead_no_process_to_another_broker(
+    installation: Installation,
+) -> None:
+    theirs = {"CELERY_BROKER_URL": "redis://127.0.0.1:1/0", "CELERY_CONFIG_MODULE": "of_theirs"}
+    installation.worker(is_awaited=True, settings=theirs)
+    id = installation.operation(installation.action("due"))
+    daemon = installation.daemon(settings=theirs)
+
+    installation.becomes(id, "success")
+    assert "broker unavailable" not in daemon.text()
