@@ -89,7 +89,8 @@ def show(context: typer.Context, view: "Shown", **options: Any) -> None:
 def _print_nothing(invocation: "Invocation") -> None:
     """Print on stderr that a list is empty, and whether there is more to look at."""
     more = "" if invocation.is_bound else "; --all-apps shows those of all small apps"
-    sys.stderr.write(visible_line(f"none in small app {invocation.app_name}{more}") + "\n")
+    text = f"nothing to show in small app {invocation.app_name}{more}"
+    sys.stderr.write(visible_line(text) + "\n")
 
 
 def text_of(view: "Shown", **options: Any) -> Iterable[Line]:

@@ -125,7 +125,7 @@ def down(settings: Settings) -> int | None:
     if not wait_for(lambda: lock_holder(settings.home) != holder, within_s):
         raise SchedulerError(
             f"minutebook up with pid {pid} did not stop within {within_s:.0f} s; "
-            f"`kill -9 {pid}` ends it, and loses nothing that was recorded"
+            f"`kill -9 {pid}` ends it; no recorded data is lost"
         )
     return pid
 
@@ -172,7 +172,7 @@ def _run_all(installation: Installation) -> None:
 def _log_places(settings: Settings) -> None:
     logger.info(
         "home_folder",
-        "all files are in {home}; Ctrl-C stops everything and loses nothing",
+        "all files are in {home}; Ctrl-C stops everything; no data is lost",
         settings.home,
     )
     if not settings.smtp_url.get_secret_value():

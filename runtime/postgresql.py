@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sqlalchemy.pool import ConnectionPoolEntry
 
 STATEMENT_TIMEOUT_S = 60
-# A frozen process loses its locks after this long; see docs/explanation/faults/servers.md.
+# A frozen process loses its locks after this long; see docs/explanation/faults.md.
 IDLE_TRANSACTION_TIMEOUT_S = 30
 CONNECT_TIMEOUT_S = 5
 PING_AFTER_IDLE_S = 5.0

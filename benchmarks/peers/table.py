@@ -5,7 +5,7 @@ from typing import Any
 
 from benchmarks.peers.contestants import ALL
 
-NOT_OFFERED = "not offered"
+NOT_SUPPORTED = "not supported"
 NOT_RUN = "-"
 FAULTS = {
     "killed": "`kill -9` in mid-send",
@@ -59,7 +59,7 @@ def _fault_row(found: Results, name: str, what: str) -> list[str]:
 
 def _verdict(cell: Mapping[str, Any] | None) -> str:
     if cell is None:
-        return NOT_OFFERED
+        return NOT_SUPPORTED
     if "error" in cell:
         return str(cell["error"])
     return f"{cell['lost']:,} / {cell['doubled']:,}"

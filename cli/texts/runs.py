@@ -37,7 +37,7 @@ def _plan(plan: RunPlan) -> Iterator[str]:
         yield "  reaches no user"
     for sent in plan.outgoing:
         when = f", {sent.when}" if sent.when else ""
-        to = ", ".join(sent.to) or "nobody"
+        to = ", ".join(sent.to) or "no address"
         yield f"  mail of {sent.source} to {sent.count}{when}: {to}"
     yield from (f"  warning: {warning}" for warning in plan.warnings)
 

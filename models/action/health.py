@@ -76,7 +76,7 @@ _LAST_RUNS: Mapping[str, str] = {
 def _well(known: Mapping[str, Any]) -> str:
     last_state: str | None = known["last_state"]
     if known["first_run"] is None and last_state is None:
-        return "has not been due yet"
+        return "not yet due"
     if last_state is None:
         return _FIRST_RUNS.get(known["first_run"], "has not run yet")
     if last_state == OperationState.HANDED_OVER:

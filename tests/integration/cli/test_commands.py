@@ -269,8 +269,9 @@ def test_an_empty_list_says_where_it_looked(call: Call, write: Write) -> None:
     listed = call("run", "list")
     of_one = call("--app", "shop", "run", "list")
 
-    assert listed.err == "none in small app default; --all-apps shows those of all small apps\n"
-    assert of_one.err == "none in small app shop\n"
+    more = "; --all-apps shows those of all small apps"
+    assert listed.err == f"nothing to show in small app default{more}\n"
+    assert of_one.err == "nothing to show in small app shop\n"
     assert listed.code == 0
     assert call("run", "list", "--json").err == ""
     assert call("--app", "shop", "action", "list").err == ""

@@ -55,5 +55,5 @@ def test_what_a_scheduler_does_not_offer_is_no_failure_in_the_table() -> None:
     shown = table({"faults": {**others, "RedBeat": {"two": cell}, "Minutebook": {"two": cell}}})
 
     row = next(line for line in shown.splitlines() if "two instances" in line)
-    assert row.count("not offered") == 3
-    assert row.endswith("| 4 / 0 | not offered | 4 / 0 |")
+    assert row.count("not supported") == 3
+    assert row.endswith("| 4 / 0 | not supported | 4 / 0 |")

@@ -31,7 +31,7 @@ PARTIAL = {"last_state": "partial"}
     ("changes", "expected"),
     [
         ({}, Health(None, "runs well")),
-        ({"last_state": None}, Health(None, "has not been due yet")),
+        ({"last_state": None}, Health(None, "not yet due")),
         (
             {"last_state": None, "first_run": "skipped"},
             Health(None, "has not run yet"),
