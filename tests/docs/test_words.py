@@ -50,16 +50,20 @@ def test_each_package_has_the_names_of_the_glossary(package: str) -> None:
     assert [getattr(found, name).__name__ for name in names] == names
 
 
-def test_the_readme_opens_with_what_it_is_and_the_two_commands() -> None:
+def test_the_readme_opens_with_what_it_is_and_what_it_needs() -> None:
     opening = README.split("\n## ", 1)[0]
 
     assert opening.startswith("# Minutebook\n\nMinutebook is a cron daemon for Celery.")
-    assert "make up " in opening
-    assert "make test " in opening
+    assert "`make up`" in opening
+    assert all(f"- **{word}**: " in opening for word in ("Requirements", "Status", "Licence"))
 
 
-def test_the_readme_is_read_in_a_minute() -> None:
-    assert len(README.split()) <= 900
+def test_the_readme_is_read_in_minutes_and_its_first_run_needs_five_commands() -> None:
+    (shown,) = re.findall(r"```console\n(.*?)```", README, re.S)
+
+    assert len(re.findall(r"^\$ ", shown, re.M)) == 5
+    assert README.index("make test") > README.index(shown)
+    assert len(README.split()) <= 800
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -197,7 +197,7 @@ ATTACKS = [
         ("test_no_worker_loses_its_lease_to_the_requests_of_an_editor",),
     ),
     Attack(
-        "B13", "a program that shares Redis sets a key with the name of a queue of Minutebook's",
+        "B15", "a program that shares Redis sets a key with the name of a queue of Minutebook's",
         "the workers try every three seconds, log a line a minute, and go on once the key is gone",
         ("test_a_key_in_the_place_of_a_queue_costs_a_line_a_minute_and_ends_with_the_key",),
     ),
@@ -248,14 +248,14 @@ ATTACKS = [
          "test_no_other_module_holds_an_http_client"),
     ),
     Attack(
-        "C12", "a source, a receiver or a connection whose host is a name of the inside",
+        "C15", "a source, a receiver or a connection whose host is a name of the inside",
         "no error says to which address the name leads",
         ("test_no_request_says_to_which_address_a_name_leads",
          "test_no_connection_says_to_which_address_its_host_leads",
          "test_addresses_alone_are_hidden"),
     ),
     Attack(
-        "C13", "the tag of a base image is moved to another image",
+        "C16", "the tag of a base image is moved to another image",
         "one command pins every image by its digest, and what was pinned stays",
         ("test_the_command_of_the_page_pins_each_image_by_its_digest",),
     ),
