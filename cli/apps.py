@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import DryRun, door, existing_here
+from cli.arguments import DryRun, backend, existing_here
 from cli.render import show
 from cli.tree import group
 from cli.verbs import offer
@@ -14,7 +14,7 @@ from models.tenant.document import APP_NAME
 from services import apps
 from services.apps import changes, trust
 from services.apps.trust import TrustChange
-from services.door import every
+from services.backend import every
 from services.files import read_all
 
 commands = group("Small apps: tenants with data, users and actions.")
@@ -53,10 +53,10 @@ def add(
             f"{name!r} is no name of a small app; write small letters, digits, - and _ such as "
             "shop, or give a file to `minutebook app apply`"
         )
-    opened = door(context)
+    opened = backend(context)
     if change == TrustChange() and name in {one.name for one in every(opened, apps.list_apps)}:
         raise Refused(f'small app "{name}" already exists', Hint("add --trusted or --restricted"))
-    show(context, opened.ask(trust.trust_app, name, change))
+    show(context, opened.call(trust.trust_app, name, change))
 
 
 @commands.command("apply")
@@ -70,7 +70,7 @@ def apply(
     problems = list(unread)
     try:
         # With a file that cannot be read nothing is stored; the faults of all are raised.
-        done = door(context).ask(changes.apply, documents, dry_run=dry_run or bool(unread))
+        done = backend(context).call(changes.apply, documents, dry_run=dry_run or bool(unread))
     except InvalidDocument as error:
         problems += error.problems
     if problems:

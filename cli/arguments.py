@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from models.errors import Refused
-from services.door import Door, Here
+from services.backend import Backend, Local
 from services.installation import Installation
 from services.installation import existing as that_is_made
 
 if TYPE_CHECKING:
-    from cli.remote.server import Server
+    from cli.remote.server import Remote
 
 Wait = Annotated[bool, typer.Option("--wait", help="Wait until it has ended.")]
 Timeout = Annotated[float, typer.Option(min=0, help="How long to wait, in seconds.")]
@@ -35,7 +35,7 @@ class Invocation(Installation):
     """One call of the command line: its installation or server, and its output format."""
 
     as_json: bool = False
-    server: "Server | None" = None
+    server: "Remote | None" = None
 
 
 def of(context: typer.Context) -> Invocation:
@@ -59,11 +59,11 @@ def existing_here(context: typer.Context) -> Installation:
     return that_is_made(here(context))
 
 
-def door(context: typer.Context) -> Door:
+def backend(context: typer.Context) -> Backend:
     """Return what to ask; an embedded installation is created if there is none."""
-    return of(context).server or Here(of(context))
+    return of(context).server or Local(of(context))
 
 
-def existing(context: typer.Context) -> Door:
+def existing(context: typer.Context) -> Backend:
     """Return what to ask; raises NotFound if there is no installation here, without --url."""
-    return of(context).server or Here(that_is_made(of(context)))
+    return of(context).server or Local(that_is_made(of(context)))

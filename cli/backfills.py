@@ -34,13 +34,13 @@ def backfill(
     """Run the missing and failed occurrences of a range of the past."""
     opened = existing(context)
     if cancel:
-        show(context, opened.ask(backfills.cancel, action))
+        show(context, opened.call(backfills.cancel, action))
         return
     begin, end = _given("--from", first), _given("--to", last)
     if dry_run:
-        show(context, opened.ask(backfills.plan, action, begin, end, only))
+        show(context, opened.call(backfills.plan, action, begin, end, only))
     else:
-        started = opened.ask(backfills.start, action, begin, end, only)
+        started = opened.call(backfills.start, action, begin, end, only)
         show(context, backfill_awaited(opened, started, timeout if wait else None))
 
 

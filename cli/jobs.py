@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import door
+from cli.arguments import backend
 from cli.render import show
 from cli.tree import group
 from cli.verbs import offer
@@ -23,4 +23,4 @@ def import_jobs(
 ) -> None:
     """Store the jobs of a file, all or none; first runs are spread over each interval."""
     documents = read_documents(file, jobs.LONGEST_IMPORT)
-    show(context, door(context).ask(jobs.import_jobs, documents))
+    show(context, backend(context).call(jobs.import_jobs, documents))

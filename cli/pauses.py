@@ -36,15 +36,15 @@ def pause(
     """
     asked = existing(context)
     if all_ or queue or of(context).is_bound:
-        show(context, asked.ask(pauses.pause, queue, all_, until, reason))
+        show(context, asked.call(pauses.pause, queue, all_, until, reason))
     elif until or reason:
         raise Refused(f"nothing says what to pause; {TARGETS}")
     else:
-        show(context, asked.ask(pauses.list_pauses))
+        show(context, asked.call(pauses.list_pauses))
 
 
 def resume(context: typer.Context, all_: All = False, queue: Queue = None) -> None:
     """End the pause of everything, of a queue, or of a small app (--app)."""
     if not (all_ or queue or of(context).is_bound):
         raise Refused(f"nothing says what to resume; {TARGETS}; `minutebook pause` lists pauses")
-    show(context, existing(context).ask(pauses.resume, queue, all_))
+    show(context, existing(context).call(pauses.resume, queue, all_))

@@ -12,7 +12,7 @@ from cli.verbs import with_fields
 from models.errors import Refused
 from models.operation import WENT_WELL, OperationState
 from services import operations
-from services.door import every
+from services.backend import every
 from services.operations.filter import OperationFilter
 
 commands = group("Runs of actions: list, show, retry, cancel.")
@@ -45,7 +45,7 @@ def list_runs(
 @commands.command("show")
 def show_run(context: typer.Context, id: Id) -> None:
     """Show a run: its state, its attempts and the state of each step."""
-    show(context, existing(context).ask(operations.show, id))
+    show(context, existing(context).call(operations.show, id))
 
 
 @commands.command("logs")
@@ -61,7 +61,7 @@ def logs(
 
     opened = existing(context)
     if not follow:
-        show(context, opened.ask(operations.log, id))
+        show(context, opened.call(operations.log, id))
         return
     for lines in new_lines(opened, id):
         for line in lines:
@@ -109,7 +109,7 @@ def _changing(verb: str, text: str) -> None:
         opened = existing(context)
         chosen = many.Selection(ids=tuple(ids or ()), **filters)
         how = {"dry_run": dry_run, "all_apps": all_apps}
-        done = opened.ask(getattr(many, verb), chosen, **how)
+        done = opened.call(getattr(many, verb), chosen, **how)
         show(context, bulk_awaited(opened, done, timeout if wait else None, ENDS[verb]))
 
 

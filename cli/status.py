@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import door, existing, existing_here
+from cli.arguments import backend, existing, existing_here
 from cli.render import show
 from services import status as states
 
@@ -21,7 +21,7 @@ def status(
     """Show the daemon's last tick, workers, runs of the last day, and quarantined actions."""
     if check is not None:
         raise typer.Exit(int(not states.is_alive(existing_here(context), check)))
-    show(context, existing(context).ask(states.status))
+    show(context, existing(context).call(states.status))
 
 
 def doctor(context: typer.Context) -> None:
@@ -31,4 +31,4 @@ def doctor(context: typer.Context) -> None:
     """
     from services.doctor import environment
 
-    show(context, door(context).ask(environment.examine))
+    show(context, backend(context).call(environment.examine))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import door
+from cli.arguments import backend
 from cli.render import show
 from cli.tree import group
 from cli.verbs import offer
@@ -38,5 +38,5 @@ def import_users(
     """Import users with their groups, all or none. Raises events only with --events."""
     rows = [row for _, row in read_documents(file, maxsize)]
     with naming(file):
-        done = door(context).ask(users.import_rows, rows, raises_events=events)
+        done = backend(context).call(users.import_rows, rows, raises_events=events)
     show(context, done)

@@ -14,11 +14,11 @@ import typer
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from cli.arguments import door, existing
+from cli.arguments import backend, existing
 from cli.render import show
 from models.errors import InvalidDocument, Refused
 from models.problems import problems_of
-from services.door import every
+from services.backend import every
 from services.verbs import UNSENT, VERBS, is_filter, is_model
 
 CREATED = 201
@@ -97,14 +97,14 @@ def _read(field: FieldInfo, value: Any) -> Any:
 def _command(function: Function, is_anywhere: bool) -> Command:
     verb = VERBS[function]
     # What is made first makes the installation too.
-    asked = door if is_anywhere or verb.status == CREATED else existing
+    asked = backend if is_anywhere or verb.status == CREATED else existing
     arguments = {name: argument for argument, name in verb.names.items()}
 
     def command(context: typer.Context, **values: Any) -> None:
         opened = asked(context)
         given = {arguments.get(name, name): value for name, value in values.items()}
         if verb.pages is None:
-            show(context, opened.ask(function, **given))
+            show(context, opened.call(function, **given))
         else:
             show(context, verb.pages(every(opened, function, **given)))
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import door, existing, of
+from cli.arguments import backend, existing, of
 from cli.render import show
 from cli.tree import group
 from interop.entries import Entry, Refused
@@ -203,7 +203,7 @@ def _store_or_show(
     lines = report(made, is_stored=how.apply)
     if how.apply:
         _print_report(context, lines)
-        show(context, imports.stored(door(context), made))
+        show(context, imports.stored(backend(context), made))
         return
     try:
         show(context, made)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.arguments import AllApps, DryRun, EveryApp, Timeout, Wait, door, existing, of
+from cli.arguments import AllApps, DryRun, EveryApp, Timeout, Wait, backend, existing, of
 from cli.render import print_lines, show, text_of
 from cli.tree import group
 from cli.verbs import with_fields
@@ -18,7 +18,7 @@ from models.errors import InvalidDocument, Refused
 from models.store.actions.search import ActionFilter
 from models.values import counted
 from services import actions
-from services.door import every
+from services.backend import every
 
 if TYPE_CHECKING:
     from services.changes.result import Changes
@@ -53,7 +53,7 @@ def check(
     from services import changes
     from services.files import documents_in
 
-    made = door(context).ask(changes.apply, documents_in([file]), details=True, dry_run=True)
+    made = backend(context).call(changes.apply, documents_in([file]), details=True, dry_run=True)
     show(context, made, is_check=True)
 
 
@@ -65,7 +65,7 @@ def add(context: typer.Context, files: Files, verbose: Verbose = False) -> None:
 
     documents = documents_in(files)
     details = verbose or len(documents) <= FEW
-    made = door(context).ask(changes.add, documents, details=details)
+    made = backend(context).call(changes.add, documents, details=details)
     show(context, made, summary=not details)
 
 
@@ -98,11 +98,11 @@ def apply(
         raise Refused("--owner is for --prune; write the owner of an action into its document")
     read = [one for file in files_in(files, may_be_empty=prune) for one in read_documents(file)]
     documents, whose = [one for _, one in read], (owner or PRUNES) if prune else None
-    opened = door(context)
+    opened = backend(context)
 
     def applied(**options: Any) -> "Changes":
         with naming_each([place for place, _ in read]):
-            return opened.ask(changes.apply, documents, prune=whose, **options)
+            return opened.call(changes.apply, documents, prune=whose, **options)
 
     if dry_run:
         show(context, applied(details=True, dry_run=True), dry_run=True)
@@ -158,7 +158,7 @@ def rename(
     """Give an action another name; its uid, its history and its due occurrences stay."""
     from services import changes
 
-    show(context, existing(context).ask(changes.rename, action, to))
+    show(context, existing(context).call(changes.rename, action, to))
 
 
 @commands.command("list")
@@ -176,7 +176,7 @@ def show_action(context: typer.Context, action: Name) -> None:
     """Show an action: its document, its status, and its last runs."""
     from services import upcoming
 
-    show(context, existing(context).ask(upcoming.show, action))
+    show(context, existing(context).call(upcoming.show, action))
 
 
 @commands.command("next")
@@ -188,7 +188,7 @@ def next_command(
     """Show the next occurrences, in the action's zone and in UTC."""
     from services import upcoming
 
-    show(context, existing(context).ask(upcoming.next_of, action, count))
+    show(context, existing(context).call(upcoming.next_of, action, count))
 
 
 @commands.command("explain")
@@ -211,7 +211,7 @@ def explain(
     """Explain why an action ran, or did not run, at an instant."""
     from services import explanation
 
-    show(context, existing(context).ask(explanation.explain, action, at, subject))
+    show(context, existing(context).call(explanation.explain, action, at, subject))
 
 
 @commands.command("run")
@@ -250,16 +250,16 @@ def run(
             raise Refused(
                 "--dry-run, --user and --notify are for one ACTION; leave them out for several"
             )
-        made = opened.ask(runs.run_all, wanted, all_apps=all_apps)
+        made = opened.call(runs.run_all, wanted, all_apps=all_apps)
         made = all_awaited(opened, made, timeout_s)
         show(context, made, is_awaited=wait)
     elif dry_run:
-        show(context, opened.ask(runs.plan, action, user, notify))
+        show(context, opened.call(runs.plan, action, user, notify))
     else:
         if notify is None and sys.stdin.isatty():
             with suppress(InvalidDocument):  # the run itself refuses a broken action
-                notify = _asked_to_notify(opened.ask(runs.plan, action, user))
-        ran = opened.ask(runs.run, action, user, notify=notify)
+                notify = _asked_to_notify(opened.call(runs.plan, action, user))
+        ran = opened.call(runs.run, action, user, notify=notify)
         show(context, awaited(opened, ran, timeout_s))
 
 
@@ -331,8 +331,8 @@ def _change(
         raise Refused(f"name either an action to {verb}, or a filter such as --owner OWNER")
     opened = existing(context)
     if action is not None:
-        show(context, opened.ask(getattr(changes, verb), action, dry_run=dry_run), dry_run=dry_run)
+        show(context, opened.call(getattr(changes, verb), action, dry_run=dry_run), dry_run=dry_run)
     else:
         how = {"all_apps": all_apps, "dry_run": dry_run}
-        made = opened.ask(getattr(many, verb), wanted, **how)
+        made = opened.call(getattr(many, verb), wanted, **how)
         show(context, made, verb=verb, dry_run=dry_run)

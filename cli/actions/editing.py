@@ -15,8 +15,8 @@ from cli.render import print_warning
 from models.errors import InvalidDocument, Outdated, Refused
 from models.json_text import LONGEST_DOCUMENT, read_json
 from services import changes, upcoming
+from services.backend import Backend
 from services.changes.result import Change, Changes
-from services.door import Door
 from services.files import read_text
 
 EDITOR = "vi"
@@ -26,23 +26,23 @@ BACK = "nothing was stored; correct this and save, or leave the file unchanged t
 
 
 def edit(
-    door: Door, name: str, agreed: Callable[[Changes], None], *, is_repeatable: bool
+    backend: Backend, name: str, agreed: Callable[[Changes], None], *, is_repeatable: bool
 ) -> Change:
     """Let the user edit an action, and store it unless it was left unchanged.
 
     `agreed` raises if the user rejects the plan. If `is_repeatable`, a faulty document goes
     back to the editor. Raises Outdated if another change came first.
     """
-    found = door.ask(upcoming.show, name)
+    found = backend.call(upcoming.show, name)
     named = str(found.uid or name)
     with _draft_of(found) as draft:
-        edited = _valid(door, (named, found.revision), draft, is_repeatable=is_repeatable)
+        edited = _valid(backend, (named, found.revision), draft, is_repeatable=is_repeatable)
         if edited is None:
             known = ("uid", "name", "revision", "active")
             return Change(**{key: getattr(found, key) for key in known}, change="unchanged")
         document, tried = edited
         agreed(Changes((tried,)))
-        return door.ask(changes.put, named, document, found.revision)
+        return backend.call(changes.put, named, document, found.revision)
 
 
 @dataclass
@@ -92,7 +92,7 @@ def _draft_of(found: upcoming.Action) -> Iterator[_Draft]:
 
 
 def _valid(
-    door: Door, read: tuple[str, int | None], draft: _Draft, *, is_repeatable: bool
+    backend: Backend, read: tuple[str, int | None], draft: _Draft, *, is_repeatable: bool
 ) -> tuple[object, Change] | None:
     """Return the edited document with what it would do, None if it was left unchanged.
 
@@ -108,7 +108,7 @@ def _valid(
             raise faults
         try:
             document = read_json(draft.text, longest=LONGEST_DOCUMENT)
-            return document, door.ask(changes.put, read[0], document, read[1], dry_run=True)
+            return document, backend.call(changes.put, read[0], document, read[1], dry_run=True)
         except (InvalidDocument, Refused) as error:
             if not is_repeatable or isinstance(error, Outdated):
                 raise

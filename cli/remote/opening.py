@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from cli.remote.server import Server
+from cli.remote.server import Remote
 from models.errors import Refused
 from services.files import read_text
 
@@ -22,7 +22,7 @@ def server_of(
     token_file: Path | None = None,
     app: str | None = None,
     environ: Mapping[str, str] = os.environ,
-) -> Server | None:
+) -> Remote | None:
     """Return the server of the global options or of SCHED_URL; raises Refused.
 
     It is None for this machine, which `--home` means, whatever SCHED_URL is.
@@ -31,7 +31,7 @@ def server_of(
         raise Refused("--home and --url cannot be combined; choose one")
     url = url or ("" if home is not None else environ.get("SCHED_URL", ""))
     if url:
-        return Server(_address(url), _token(token, token_file, environ), app)
+        return Remote(_address(url), _token(token, token_file, environ), app)
     if token is not None or token_file is not None:
         raise Refused("--token and --token-file are for a server; name it with --url or SCHED_URL")
     return None

@@ -31,7 +31,7 @@ class ServerAway(SchedulerError):
 
 
 @dataclass
-class Server:
+class Remote:
     """The HTTP API at an address, with a token; certificates are verified.
 
     `app` is the small app of the command; None for that of the token, or `default`.
@@ -58,7 +58,7 @@ class Server:
         if "_http" in self.__dict__:
             self._http.close()
 
-    def ask(
+    def call(
         self,
         function: Callable[Concatenate[Installation, P], Answer],
         *args: P.args,

@@ -23,6 +23,6 @@ def data(
     ] = False,
 ) -> None:
     """Print the published rows of a domain, all of one version."""
-    with existing(context).ask(open_rows, app, domain, is_staged=staging) as rows:
+    with existing(context).call(open_rows, app, domain, is_staged=staging) as rows:
         for row in rows:
             sys.stdout.write(visible_json(json_line(row)) + "\n")

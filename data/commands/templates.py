@@ -30,7 +30,7 @@ def preview(
     text: TextAlone = False,
 ) -> None:
     """Show a template with a user's values. Nothing is sent or stored."""
-    made = existing(context).ask(templates.preview, name, user)
+    made = existing(context).call(templates.preview, name, user)
     if html:
         print_exactly(templates.html_of(made))
     else:
@@ -40,7 +40,7 @@ def preview(
 @commands.command("summary")
 def preview_summary(context: typer.Context, html: Html = False, text: TextAlone = False) -> None:
     """Show the executive summary as it would be mailed now. Nothing is sent or stored."""
-    made = existing(context).ask(summary.preview)
+    made = existing(context).call(summary.preview)
     if html:
         print_exactly(made.html)
     else:

@@ -20,7 +20,7 @@ from models.store.actions.search import ActionFilter
 from models.store.tenants import GIVEN_OWNER
 from runtime.visible import visible_json
 from services.actions import search
-from services.door import Door, every
+from services.backend import Backend, every
 from services.installation import Installation
 from services.view import View
 
@@ -51,9 +51,9 @@ class Export(View):
         return int(any(one.outcome == "cannot" for one in self.actions))
 
 
-def documents_of(door: Door, owner: str | None) -> dict[str, Any]:
+def documents_of(backend: Backend, owner: str | None) -> dict[str, Any]:
     """Return the documents of a small app's actions, or of one owner's, by name."""
-    found = every(door, search.list_documents, wanted=ActionFilter(owner=owner))
+    found = every(backend, search.list_documents, wanted=ActionFilter(owner=owner))
     return {one.name: one.document for one in found}
 
 

@@ -23,8 +23,8 @@ from runtime.clock import utc_now
 from runtime.sections.commands import is_command_among, with_variables
 from services import changes
 from services.actions import ActionRow, search
+from services.backend import Backend, every
 from services.changes.result import Changes
-from services.door import Door, every
 from services.files import naming_each
 from services.installation import Installation
 from services.lookup import instant_of
@@ -162,7 +162,7 @@ def _from_source(entry: Entry | RefusedEntry, source: str | None) -> Entry | Ref
     return replace(entry, owner=f"{entry.owner}:{source}")
 
 
-def stored(door: Door, made: Import) -> Import:
+def stored(backend: Backend, made: Import) -> Import:
     """Store the actions of an import; return it with what was stored, and what is left.
 
     A name that an import from another source has made is followed by the source. Raises
@@ -170,12 +170,12 @@ def stored(door: Door, made: Import) -> Import:
     """
     if not made.documents:
         return made
-    present = every(door, search.list_actions, wanted=ActionFilter())
+    present = every(backend, search.list_actions, wanted=ActionFilter())
     owners = {one.name: one.owner for one in present}
     made = made.model_copy(update={"entries": tuple(_apart(one, owners) for one in made.entries)})
     _refuse_others(owners, made.documents)
     with naming_each([one["name"] for one in made.documents]):
-        done = door.ask(changes.apply, made.documents)
+        done = backend.call(changes.apply, made.documents)
     left = _left_of(present, made.documents)
     return made.model_copy(update={"changes": done, "left": left})
 

@@ -15,7 +15,7 @@ import pytest
 from pydantic import JsonValue, TypeAdapter
 
 from cli.main import run
-from cli.remote.server import Server
+from cli.remote.server import Remote
 from models.errors import (
     BrokerUnavailable,
     InvalidDocument,
@@ -151,8 +151,8 @@ def test_a_verb_gets_its_arguments_and_its_answer_comes_back(
 ) -> None:
     given, kind = sent_to(function), signature(function).return_annotation
     served.answer = filled(kind)
-    with closing(Server(served.url, served.token, "default")) as server:
-        answer = server.ask(function, **given)
+    with closing(Remote(served.url, served.token, "default")) as server:
+        answer = server.call(function, **given)
 
     called, got = served.calls[-1]
     assert (called, {name: got[name] for name in given}) == (function, given)
@@ -181,8 +181,8 @@ def test_an_error_of_a_verb_is_the_same_for_who_asked(
 ) -> None:
     served.answer = error
 
-    with closing(Server(served.url, served.token)) as server, pytest.raises(type(error)) as raised:
-        server.ask(steps.list_steps)
+    with closing(Remote(served.url, served.token)) as server, pytest.raises(type(error)) as raised:
+        server.call(steps.list_steps)
     ended = run(["--url", served.url, "--token", served.token, "step", "list"])
 
     told = capsys.readouterr().err

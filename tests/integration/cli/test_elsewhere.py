@@ -14,7 +14,7 @@ import pytest
 from cli.main import run
 from cli.remote.opening import is_exposed, server_of
 from cli.remote.requests import request_of
-from cli.remote.server import Server
+from cli.remote.server import Remote
 from cli.tree import hoisted
 from models.errors import InvalidDocument, Refused
 from models.roles import Role
@@ -343,11 +343,11 @@ def test_a_server_is_named_by_the_environment_and_by_options() -> None:
 
     assert server_of(environ={}) is None
     found = server_of(app="shop", environ=environ)
-    assert found == Server("https://x.example/below", "mbt_x", "shop")
+    assert found == Remote("https://x.example/below", "mbt_x", "shop")
     assert "mbt_x" not in repr(found)
-    assert server_of(url="http://y", environ=environ) == Server("http://y", "mbt_x")
+    assert server_of(url="http://y", environ=environ) == Remote("http://y", "mbt_x")
     named = server_of(token="mbt_y", environ=environ)
-    assert named == Server("https://x.example/below", "mbt_y")
+    assert named == Remote("https://x.example/below", "mbt_y")
 
 
 @pytest.mark.parametrize(

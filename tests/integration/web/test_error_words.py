@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from cli.remote.server import Server
+from cli.remote.server import Remote
 from models.errors import NotFound, Refused
 from services import runs, upcoming
 from services.apps import changes as app_changes
@@ -44,14 +44,14 @@ def test_an_error_names_fields_and_parameters(web_on_sqlite: Web) -> None:
 
 
 def test_a_command_line_elsewhere_says_what_it_would_say_here(web_on_sqlite: Web) -> None:
-    server = Server(web_on_sqlite.url, web_on_sqlite.token())
+    server = Remote(web_on_sqlite.url, web_on_sqlite.token())
     of_shop = replace(server, app=APP)
 
     with pytest.raises(NotFound, match=f"add --app {APP}"):
-        server.ask(upcoming.show, "nightly")
+        server.call(upcoming.show, "nightly")
     with pytest.raises(Refused, match="run it without --user"):
-        of_shop.ask(runs.run, "nightly", "ann@example.com")
+        of_shop.call(runs.run, "nightly", "ann@example.com")
     with pytest.raises(Refused, match="add --force"):
-        server.ask(app_changes.delete, APP, is_sure=False)
+        server.call(app_changes.delete, APP, is_sure=False)
     of_shop.close()
     server.close()

@@ -10,13 +10,13 @@ import pytest
 
 import minutebook
 from broker.app import configure
-from cli.remote.server import Server
+from cli.remote.server import Remote
 from data.services import templates
 from models.job import id_of
 from models.roles import Role
 from models.store.actions.search import ActionFilter
 from runtime.config import Settings
-from services import apps, changes, door, jobs, tokens, users
+from services import apps, backend, changes, jobs, tokens, users
 from services.actions import search
 from services.apps import changes as app_changes
 from services.installation import Installation
@@ -227,20 +227,20 @@ def test_a_wrong_cursor_is_refused_or_a_place_like_any_other(web: Web, cursor: s
 def test_commands_and_clients_read_all_pages(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     token = web.token(Role.ADMIN, APP)
     expected = fill(web)
-    server = Server(web.url, token, APP)
-    monkeypatch.setattr(door, "LARGEST_PAGE", 2)
+    server = Remote(web.url, token, APP)
+    monkeypatch.setattr(backend, "LARGEST_PAGE", 2)
     monkeypatch.setattr("minutebook.client.LARGEST_PAGE", "2")
 
-    assert [one.id for one in door.every(server, users.list_users)] == expected["users"]
-    assert [one.id for one in door.every(server, jobs.list_jobs)] == expected["jobs"]
-    assert [one.id for one in door.every(server, jobs.list_jobs, 3)] == expected["jobs"][:3]
-    listed = door.every(server, search.list_actions, wanted=ActionFilter())
+    assert [one.id for one in backend.every(server, users.list_users)] == expected["users"]
+    assert [one.id for one in backend.every(server, jobs.list_jobs)] == expected["jobs"]
+    assert [one.id for one in backend.every(server, jobs.list_jobs, 3)] == expected["jobs"][:3]
+    listed = backend.every(server, search.list_actions, wanted=ActionFilter())
     assert [one.name for one in listed] == expected["actions"]
-    found = door.every(server, templates.list_templates)
+    found = backend.every(server, templates.list_templates)
     assert [one.name for one in found] == expected["templates"]
-    assert [one.id for one in door.every(server, tokens.list_tokens)] == expected["tokens"]
-    whole = Server(web.url, web.token())
-    assert [one.name for one in door.every(whole, apps.list_apps)] == expected[APPS]
+    assert [one.id for one in backend.every(server, tokens.list_tokens)] == expected["tokens"]
+    whole = Remote(web.url, web.token())
+    assert [one.name for one in backend.every(whole, apps.list_apps)] == expected[APPS]
     whole.close()
     with minutebook.Client(web.url, token, app=APP) as client:
         assert [one["name"] for one in client.each("/api/actions")] == expected["actions"]

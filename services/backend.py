@@ -13,14 +13,14 @@ Answer = TypeVar("Answer")
 Item = TypeVar("Item", bound=View)
 
 
-class Door(Protocol):
+class Backend(Protocol):
     """What answers: the installation here, or a server elsewhere."""
 
     @property
     def poll_s(self) -> float:
         """How often to ask whether something has ended, in seconds."""
 
-    def ask(
+    def call(
         self,
         function: Callable[Concatenate[Installation, P], Answer],
         *args: P.args,
@@ -30,13 +30,13 @@ class Door(Protocol):
 
 
 @dataclass
-class Here:
+class Local:
     """The installation of this machine."""
 
     installation: Installation
     poll_s = POLL_S
 
-    def ask(
+    def call(
         self,
         function: Callable[Concatenate[Installation, P], Answer],
         *args: P.args,
@@ -47,14 +47,14 @@ class Here:
 
 
 def every(
-    door: Door, function: Callable[..., Page[Item]], most: int | None = None, **options: Any
+    backend: Backend, function: Callable[..., Page[Item]], most: int | None = None, **options: Any
 ) -> tuple[Item, ...]:
     """Return what all pages of a list have, or its first `most`."""
     found: list[Item] = []
     cursor = None
     while True:
         limit = LARGEST_PAGE if most is None else min(most - len(found), LARGEST_PAGE)
-        page = door.ask(function, limit=limit, cursor=cursor, **options)
+        page = backend.call(function, limit=limit, cursor=cursor, **options)
         found += page.items
         cursor = page.next
         if cursor is None or len(found) == most:
