@@ -55,13 +55,23 @@ def show_action(
         "shown": shown,
         "deleted_at": found.deleted_at,
         "next": found.next,
+        "restorable": _restorable(found),
         "calendar": drawing.calendar(found.past, runs),
+        "has_run": bool(found.past.days),
         "document": pretty(shown.document),
         **revisions(found.revisions),
         "asked": asked,
         **answers(visitor, str(shown.uid), asked.in_zone(zone)),
     }
     return render(request, "action.html", values)
+
+
+def _restorable(found: page.ActionPage) -> int | None:
+    """Return the revision that a quarantined action had before the one that cannot be run."""
+    newest = found.shown.revision
+    if not found.shown.quarantined or newest is None:
+        return None
+    return next((one.number for one in found.revisions if one.number < newest), None)
 
 
 def revisions(found: Sequence[Revision]) -> dict[str, Any]:

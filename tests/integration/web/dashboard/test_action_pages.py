@@ -4,10 +4,14 @@ import re
 from html import unescape
 
 import pytest
+import sqlalchemy as sa
 
 from models.roles import Role
-from tests.integration.web.conftest import APP, Web
+from models.tables import actions
+from services import changes
+from tests.integration.web.conftest import APP, NIGHTLY, Web
 from tests.integration.web.dashboard.conftest import Browse
+from tests.integration.web.test_overview import ended
 from web.dashboard.action import ActionQuery, answers
 from web.dashboard.session import Visitor
 
@@ -102,3 +106,28 @@ def test_a_page_of_an_error_has_the_navigation(web_on_sqlite: Web, browse: Brows
         answer = browser.get(path)
         assert (answer.status_code, "/actions" in answer.text) == (404, True)
     assert "<nav" not in browse(web_on_sqlite, role=None).get("/nothing").text
+
+
+def test_a_quarantined_action_offers_the_revision_before_and_no_future(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    web = web_on_sqlite
+    shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
+    changes.apply(shop, [{**NIGHTLY, "description": "second"}])
+    broken = sa.update(actions).where(actions.c.name == "nightly")
+    with web.engine.begin() as connection:
+        connection.execute(broken.values(quarantined="it cannot be read", active=False))
+
+    page = browse(web).get(ACTION).text
+
+    assert re.search(r'/edit\?revision=1">Restore revision 1<', page)
+    assert not re.search(r'/run"|/resume"|id="next"|id="backfill"', page)
+
+
+def test_the_year_is_that_of_an_action_that_ran(web_on_sqlite: Web, browse: Browse) -> None:
+    web, browser = web_on_sqlite, browse(web_on_sqlite)
+    before = browser.get(ACTION).text
+    ended(web, "nightly", "success")
+    after = browser.get(ACTION).text
+
+    assert ['id="year"' in page for page in (before, after)] == [False, True]
