@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from data.failures import SourceFailed, Stopped, first_line
 from data.fetch.rows import Bounds, write_rows
 from data.importing.bad_rows import BadRows
-from data.importing.in_child import reading_limits
+from data.limits import reading_limits
 from data.settings import FetchSettings, Settings
 from models.problems import unknown_name
 from runtime.egress.addresses import without_addresses
@@ -42,7 +42,8 @@ def query(sql: str, name: str, target: Path, settings: Settings, watch: Watch) -
         "settings": settings.fetch.model_dump(mode="json"),
     }
     call = client.Call(f"{__name__}:answer", arguments, is_online=True)
-    limits = reading_limits(settings.fetch, f"connection {name}", "timeout_s")
+    time_s, setting = settings.fetch.timeout_s, "SCHED_FETCH_TIMEOUT_S"
+    limits = reading_limits(settings.fetch, f"connection {name}", time_s, setting)
     limits = replace(limits, slack_s=CONNECT_S + GRACE_S)
     return BadRows.of(client.run(call, limits, watch))
 

@@ -6,21 +6,10 @@ from typing import Any
 
 from data.importing import Data, Imported, answer
 from data.importing.bad_rows import BadRows
-from data.limits import ImportLimits
+from data.limits import ImportLimits, reading_limits
 from data.settings import FetchSettings
 from tasks.bounded import client
-from tasks.bounded.limits import Limits, Over, Watch
-
-
-def reading_limits(settings: FetchSettings, shown: str, time: str = "import_s") -> Limits:
-    """Return the limits of a child that reads `shown`; `time` is a setting, such as `import_s`."""
-    names = {
-        Over.MEMORY: "SCHED_FETCH_MEMORY_MB",
-        Over.CPU: "SCHED_FETCH_CPU_S",
-        Over.TIME: f"SCHED_FETCH_{time.upper()}",
-    }
-    time_s = getattr(settings, time)
-    return Limits(settings.memory_mb, settings.cpu_s, time_s, names, shown=shown)
+from tasks.bounded.limits import Watch
 
 
 def import_in_child(
@@ -34,7 +23,8 @@ def import_in_child(
     given = given_of(settings, data, target, last)
     with data.opened() as stream:
         call = client.Call(f"{answer.__module__}:answer", given, [stream.fileno()])
-        made = client.run(call, reading_limits(settings, data.shown), watch)
+        limits = reading_limits(settings, data.shown, settings.import_s, "SCHED_FETCH_IMPORT_S")
+        made = client.run(call, limits, watch)
     return Imported(made["digest"], made["figures"], BadRows.of(made["bad_rows"]))
 
 

@@ -6,18 +6,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 from data import snapshots
-from data.limits import ImportLimits
+from data.limits import ImportLimits, reading_limits
 from data.settings import Settings
 from data.snapshots.json_rows import json_line
 from tasks.bounded import client
 from tasks.bounded.child import Call
-from tasks.bounded.limits import Limits, Over
-
-SETTINGS = {
-    Over.MEMORY: "SCHED_FETCH_MEMORY_MB",
-    Over.CPU: "SCHED_FETCH_CPU_S",
-    Over.TIME: "SCHED_WEB_DOWNLOAD_S",
-}
 
 
 def read(settings: Settings, path: str) -> Generator[bytes]:
@@ -25,10 +18,8 @@ def read(settings: Settings, path: str) -> Generator[bytes]:
 
     Raises SourceFailed, also after some pieces.
     """
-    fetch = settings.fetch
-    limits = Limits(
-        fetch.memory_mb, fetch.cpu_s, settings.web.download_s, SETTINGS, shown="the snapshot"
-    )
+    fetch, time_s = settings.fetch, settings.web.download_s
+    limits = reading_limits(fetch, "the snapshot", time_s, "SCHED_WEB_DOWNLOAD_S")
     with snapshots.local(settings, path) as file:
         arguments = {"file": str(file), "limits": asdict(ImportLimits.of(fetch))}
         call = client.Call(f"{__name__}:write", arguments)

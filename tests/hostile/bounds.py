@@ -10,7 +10,8 @@ import pytest
 from data import importing
 from data.failures import SourceFailed
 from data.importing import Data
-from data.importing.in_child import given_of, reading_limits
+from data.importing.in_child import given_of
+from data.limits import reading_limits
 from data.settings import FetchSettings
 from runtime.clock import monotonic
 from tasks.bounded import client
@@ -34,7 +35,7 @@ def read_in_bounds(name: str, format: str, made: Callable[[], bytes], folder: Pa
     before, began, error = _cpu_s(), monotonic(), ""
     data = Data(file, format, "source")
     given = given_of(LIMITS, data, folder / "made.parquet", None)
-    limits = reading_limits(LIMITS, data.shown)
+    limits = reading_limits(LIMITS, data.shown, LIMITS.import_s, "SCHED_FETCH_IMPORT_S")
     try:
         with pytest.MonkeyPatch.context() as patch, data.opened() as stream:
             # The child finds the module that measures it.
