@@ -71,14 +71,15 @@ Row = tuple[str, str, str, str]
 
 def table_on(page: Path) -> list[Row]:
     """Return the rows of a page: what is asked, the permission, what it concerns, the roles."""
-    form = r"^\| `(\w+ /\S*)` \| (\w+) \| (.+?) \| (.+?) \|$"
-    return sorted(re.findall(form, page.read_text(), re.M))
+    roles = dict(re.findall(r"^\| (\w+) \| (\w+(?:, \w+)*) \|$", PAGE.read_text(), re.M))
+    rows = re.findall(r"^\| `(\w+ /\S*)` \| (\w+) \| (\w+) \|$", page.read_text(), re.M)
+    return sorted((what, permission, on, roles[permission]) for what, permission, on in rows)
 
 
 def row_of(route: APIRoute, whole: Sequence[Role], own: Sequence[Role]) -> Row:
     """Return the row of an endpoint that did not refuse these roles: for everything, for an app."""
     (access,) = set(accesses(route))
-    concerns = "the small app" if own else "the installation"
+    concerns = "app" if own else "installation"
     assert list(own) in ([], list(whole))
     return name_of(route), str(access.permission), concerns, ", ".join(whole)
 
