@@ -1,8 +1,11 @@
 """The first page: whether all is well."""
 
+from collections.abc import Iterator
+
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
+from runtime.plug_ins import plug_ins
 from services.overview import SHOWN, Overview
 from services.verdict import WORDS
 from web.cache import TtlCache
@@ -15,6 +18,14 @@ router = APIRouter(include_in_schema=False)
 # pages ask the database no more often than one.
 FRESH_S = 2.0
 KEPT_S = 15.0
+# What an installation begins with, where nothing ran yet.
+BEGIN = {
+    "create": "minutebook init && minutebook action add hello.yaml",
+    "follow": "import minutebook; minutebook.follow(app)",
+}
+IMPORT = (
+    "python -m minutebook export -A app -o beat.json && minutebook import beat beat.json --apply"
+)
 
 
 @router.get("/")
@@ -31,5 +42,12 @@ def overview(request: Request, visitor: Viewer) -> HTMLResponse:
         "drawn": drawn,
         "troubles": troubles[:SHOWN],
         "words": WORDS,
+        "ways_to_begin": [*BEGIN.items(), *_imports()],
     }
     return render(request, template, values)
+
+
+def _imports() -> Iterator[tuple[str, str]]:
+    """Yield the way in from celery beat, if the plug-in that imports is installed."""
+    if any("import" in one.commands for one in plug_ins()):
+        yield "import", IMPORT

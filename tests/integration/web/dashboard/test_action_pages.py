@@ -131,3 +131,18 @@ def test_the_year_is_that_of_an_action_that_ran(web_on_sqlite: Web, browse: Brow
     after = browser.get(ACTION).text
 
     assert ['id="year"' in page for page in (before, after)] == [False, True]
+
+
+def test_an_overview_without_runs_shows_three_ways_to_begin(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    browser = browse(web_on_sqlite)
+    before = browser.get("/").text
+    ended(web_on_sqlite, "nightly", "success")
+    web_on_sqlite.app.state.overviews.forget()
+    after = browser.get("/").text
+
+    ways = [re.findall(r'<code id="begin-(\w+)"', page) for page in (before, after)]
+    assert ways == [["create", "follow", "import"], []]
+    (form,) = re.findall(r'href="([^"]*/new-action)"', before)
+    assert browser.get(form).status_code == 200
