@@ -10,6 +10,8 @@ from services.verdict.finding import Finding, Kind, Severity
 
 # Ticks end these rows by themselves.
 OF_TICKS = frozenset({Kind.BROKER_DOWN, Kind.APPLICATION_BROKER_DOWN})
+# What the last tick saw of these says nothing once no daemon ticks.
+BY_TICKS = frozenset({Kind.OLDER_RELEASE, Kind.QUEUE_UNREAD})
 
 
 def broken(findings: Sequence[Finding], machine: str) -> dict[UUID, tuple[Found, datetime | None]]:
@@ -31,8 +33,7 @@ def is_over(row: Any, found: Mapping[UUID, tuple[Found, Any]], machine: str) -> 
     """Return whether a row is over that this look did not find; it cannot know that of some."""
     is_elsewhere = row.kind == Kind.DISK and row.id != id_of(row.kind, f"{row.remedy} | {machine}")
     has_daemon = all(one.kind != Kind.NO_DAEMON for one, _ in found.values())
-    # What the last tick said says nothing once no daemon ticks.
-    is_unknown = row.kind == Kind.OLDER_RELEASE and not has_daemon
+    is_unknown = row.kind in BY_TICKS and not has_daemon
     return not (row.id in found or row.kind in OF_TICKS or is_elsewhere or is_unknown)
 
 

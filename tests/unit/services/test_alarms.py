@@ -110,7 +110,8 @@ def test_each_quarantined_action_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "is_over"), [(Kind.BROKER_DOWN, False), (Kind.OLDER_RELEASE, True)]
+    ("kind", "is_over"),
+    [(Kind.BROKER_DOWN, False), (Kind.OLDER_RELEASE, True), (Kind.QUEUE_UNREAD, True)],
 )
 def test_what_only_daemons_see_is_not_over_because_none_looks(kind: Kind, is_over: bool) -> None:
     """A broker is well again once a tick says so."""
