@@ -33,6 +33,16 @@ READ_ONLY: Mapping[str, tuple[str, str]] = {
     ),
     "file": ("we may only read its file", "let this account write to the file and its folder"),
 }
+# What the report of a tick calls the error of a broker.
+REPORTED: Mapping[Kind, str] = {
+    Kind.BROKER_DOWN: "broker_error",
+    Kind.APPLICATION_BROKER_DOWN: "application_broker_error",
+}
+# What a small app hears of a broker: not its address.
+UNNAMED: Mapping[Kind, str] = {
+    Kind.BROKER_DOWN: "the broker does not work",
+    Kind.APPLICATION_BROKER_DOWN: "the broker of the Celery application does not work",
+}
 START_DAEMON = "start `minutebook up`, or `minutebook daemon`"
 _BROKEN, _ATTENTION, _NOTE = Severity.BROKEN, Severity.ATTENTION, Severity.NOTE
 
@@ -61,13 +71,13 @@ def findings_of(facts: Facts, settings: Settings, disk: Disk | None) -> Iterator
     yield from _read_only(facts)
     yield from _daemon(facts)
     yield from _older_release(facts)
-    yield from _unreachable(facts, settings, "broker_error", Kind.BROKER_DOWN)
-    theirs = ("application_broker_error", Kind.APPLICATION_BROKER_DOWN)
-    yield from _unreachable(facts, settings, *theirs)
+    for kind in UNNAMED:
+        yield from _unreachable(facts, settings, kind, is_named=disk is not None)
     yield from _workers(facts)
-    yield from _clocks(facts)
-    yield from _went_back(facts.known)
+    yield from _clock(facts)
     if disk is not None:
+        yield from _machines(facts)
+        yield from _went_back(facts.known)
         yield from _disk(disk, settings.home)
         yield from _locked(facts)
         yield from _lost(facts.readers)
@@ -120,13 +130,16 @@ def _older_release(facts: Facts) -> Iterator[Finding]:
         yield _found(Kind.OLDER_RELEASE, severity, text, remedy, facts.daemon.last_tick_at)
 
 
-def _unreachable(facts: Facts, settings: Settings, key: str, kind: Kind) -> Iterator[Finding]:
+def _unreachable(
+    facts: Facts, settings: Settings, kind: Kind, *, is_named: bool
+) -> Iterator[Finding]:
     """Yield a finding if the last tick could not reach a broker, since the first that could not.
 
-    Without a tick, nothing is known of it.
+    Without a tick, nothing is known of it. `is_named`: it says at which address.
     """
     if facts.daemon is None or not facts.daemon.is_ticking:
         return
+    key = REPORTED[kind]
     error = _report(facts.daemon).get(key)
     if not error:
         return
@@ -136,7 +149,8 @@ def _unreachable(facts: Facts, settings: Settings, key: str, kind: Kind) -> Iter
             break
         since = tick["finished_at"]
     its = [one for one in facts.waiting if _is_of(kind, one.queue)]
-    text, remedy = f"{error}{_waits(its)}", how_to_mend(kind, settings)
+    text = f"{error if is_named else UNNAMED[kind]}{_waits(its)}"
+    remedy = how_to_mend(kind, settings)
     yield _found(kind, _BROKEN, text, remedy, since)
 
 
@@ -148,8 +162,9 @@ def how_to_mend(kind: str, settings: Settings) -> str:
 
 
 def _is_of(kind: Kind, queue: str) -> bool:
-    is_ours = queue.startswith(OURS.prefix) and not queue.startswith(HTTP.prefix)
-    return is_ours == (kind is Kind.BROKER_DOWN)
+    """Return whether a broker carries what waits in a queue: jobs are asked for over HTTP."""
+    is_ours = queue.startswith(OURS.prefix)
+    return is_ours == (kind is Kind.BROKER_DOWN) and not queue.startswith(HTTP.prefix)
 
 
 def _waits(waiting: Iterable[Waiting]) -> str:
@@ -238,7 +253,7 @@ def _behind(facts: Facts, late: timedelta) -> Iterator[Finding]:
             yield _found(Kind.QUEUE_BEHIND, _ATTENTION, text, remedy, since, queue=queue)
 
 
-def _clocks(facts: Facts) -> Iterator[Finding]:
+def _clock(facts: Facts) -> Iterator[Finding]:
     last_now, now = facts.known.last_now, facts.known.now
     if last_now is not None and last_now - now > CLOCK_WAS_WRONG:
         text = f"the last tick's now lies {lasting(last_now - now)} ahead of the database's clock"
@@ -249,6 +264,9 @@ def _clocks(facts: Facts) -> Iterator[Finding]:
         text = f"the database's clock was {lasting(by)} ahead until {instant(at)}"
         remedy = "find what set it; `minutebook audit` has when it was set right"
         yield _found(Kind.CLOCK, _ATTENTION, text, remedy, at)
+
+
+def _machines(facts: Facts) -> Iterator[Finding]:
     machines = [(f"worker {one['name']}", one["skew_s"]) for one in facts.readers.live]
     if facts.daemon is not None and facts.daemon.is_ticking:
         machines.append((f"daemon {facts.daemon.name}", facts.daemon.clock_skew_s))
@@ -287,7 +305,7 @@ def _steps(live: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
     for one in live:
         for module, error in (one["step_failures"] or {}).items():
             text = f"worker {one['name']} could not import {module}: {error}"
-            remedy = "correct the module, then restart the worker"
+            remedy = f"correct {module}, then restart the worker"
             yield _found(Kind.STEP_FAILED, _BROKEN, text, remedy)
 
 

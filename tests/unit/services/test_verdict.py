@@ -11,10 +11,12 @@ from models.store.celery_queues import Watched
 from models.store.installation_facts import Known, Waiting
 from models.store.pauses import Pause, PauseKind
 from models.store.workers import Readers
+from models.worker_kinds import HTTP, OURS
 from runtime.config import Settings, load_settings
 from services.daemon import Daemon
 from services.doctor.disk import Disk
 from services.verdict import Finding, Kind, Severity, State, verdict_of
+from services.verdict.alarms import broken
 from services.verdict.installation import Facts, findings_of
 
 NOW = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -273,10 +275,53 @@ def test_a_disk_that_is_nearly_full_is_found(
 
 def test_a_small_app_hears_nothing_of_the_machine_and_of_others(settings: Settings) -> None:
     full = FREE.model_copy(update={"free": 0, "is_nearly_full": True})
-    facts = replace(known(notices_failed=2), readers=Readers((WORKER,), (FOLLOWER,)))
+    facts = known(notices_failed=2, went_back=(NOW, "run 7 of another app is absent"))
+    fast = {**WORKER, "skew_s": 9.0}
+    facts = replace(facts, readers=Readers((fast,), (FOLLOWER,)))
 
-    assert len(list(findings_of(facts, settings, full))) == 3
+    assert len(list(findings_of(facts, settings, full))) == 5
     assert list(findings_of(facts, settings, None)) == []
+
+
+@pytest.mark.parametrize("key", ["broker_error", "application_broker_error"])
+def test_a_small_app_hears_that_a_broker_is_down_and_not_where_it_is(
+    settings: Settings, key: str
+) -> None:
+    facts = replace(WELL, daemon=ticking({key: "Redis at 10.0.0.5:6379 refuses connections"}))
+
+    (seen,) = findings_of(facts, settings, None)
+
+    assert "10.0.0.5" not in seen.text
+    assert seen.severity is Severity.BROKEN
+
+
+@pytest.mark.parametrize(
+    ("queue", "key", "text"),
+    [
+        (OURS.listed("quick"), "broker_error", "refused; 3 runs wait"),
+        (HTTP.listed("scrape"), "broker_error", "refused"),
+        ("orders", "application_broker_error", "refused; 3 runs wait"),
+        (HTTP.listed("scrape"), "application_broker_error", "refused"),
+    ],
+)
+def test_only_what_a_broker_carries_waits_for_it(
+    settings: Settings, queue: str, key: str, text: str
+) -> None:
+    waits = replace(WAITS, queue=queue, is_known=False)
+    facts = replace(WELL, daemon=ticking({key: "refused"}), waiting=(waits,))
+
+    (found,) = findings_of(facts, settings, FREE)
+
+    assert found.text == text
+
+
+def test_each_module_that_is_not_imported_is_another_finding(settings: Settings) -> None:
+    its = {**WORKER, "step_failures": {"shop.one": "no", "shop.two": "no"}}
+    facts = replace(WELL, readers=Readers((its,), ()))
+
+    found = list(findings_of(facts, settings, FREE))
+
+    assert len(broken(found, "here")) == len(found) == 2
 
 
 def finding(kind: Kind, severity: Severity, action: str | None = None) -> Finding:
