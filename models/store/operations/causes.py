@@ -39,8 +39,9 @@ _AGAIN = sa.select(
         type_=operations.c.recorded_at.type,
     ).label("since"),
 )
+_SHOWN = ("id", "action_uid", "small_app_id", "queue", "task", "started_at")
 _RUNNING = (
-    sa.select(*(operations.c[name] for name in ("id", "action_uid", "queue", "task", "started_at")))
+    sa.select(*(operations.c[name] for name in _SHOWN))
     .add_columns(actions.c.name)
     .join(actions, actions.c.uid == operations.c.action_uid)
     .where(IS_RUNNING)
@@ -117,7 +118,10 @@ class Causes:
         others = [one for one in self._running[queue] if one.action_uid != row["action_uid"]]
         if not others:
             return None
-        begin, what = instant_or_dash(others[0].started_at), f'"{others[0].name}" ({others[0].id})'
+        first, what = others[0], "a run of another small app"
+        if first.small_app_id == row["small_app_id"]:
+            what = f'"{first.name}" ({first.id})'
+        begin = instant_or_dash(first.started_at)
         return f"queue {row['queue']} was busy with {what} since {begin}"
 
     def _span(self, since: datetime, until: datetime | None) -> str:

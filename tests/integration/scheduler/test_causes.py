@@ -24,7 +24,7 @@ from scheduler.explain import explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tests.attempts import claim
-from tests.factories import make_action, make_operation, rows_of, update_operation
+from tests.factories import make_action, make_app, make_operation, rows_of, update_operation
 from tests.servers import Broker, free_port, temporary_folder
 from tests.told import told_as
 
@@ -135,3 +135,19 @@ def test_a_run_that_waited_for_a_worker_names_what_held_it(
     (state, reason), _ = reasons(engine, action)
     assert state == "skipped"
     assert f': queue quick was busy with "long one" ({id}) since ' in (reason or "")
+
+
+def test_a_run_that_waited_names_no_run_of_another_small_app(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    assert broker
+    action, rival = make(engine), make_app(engine, "rival")
+    id = make_operation(engine, make_action(engine, name="secret", app=rival), NOON, app=rival)
+    with engine.begin() as connection:
+        claim(connection, id, 1, "tests", alerts=NO_ALERTS)
+
+    run_tick(engine, 1)
+    run_tick(engine, 2)
+
+    (_, reason), _ = reasons(engine, action)
+    assert ": queue quick was busy with a run of another small app since " in (reason or "")
