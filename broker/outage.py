@@ -22,7 +22,8 @@ from broker.in_use import settings_in_use
 from models.errors import BrokerUnavailable
 
 OF_APPLICATION = ", the broker of your Celery application,"
-_PORTS = {True: 5672, False: 6379}
+_PORTS = {"amqp": 5672, "pyamqp": 5672, "amqps": 5671}
+_OF_REDIS = 6379
 _REFUSED = "refuses the user or the password of its URL"
 _BY_CLASS: Mapping[type[BaseException], str] = {
     AuthenticationError: _REFUSED,
@@ -36,7 +37,9 @@ _BY_CLASS: Mapping[type[BaseException], str] = {
     socket.gaierror: "cannot be found: its host name is unknown",
     ssl.SSLError: "does not speak TLS as its URL asks",
     ConnectionResetError: "closes connections",
+    ConnectionAbortedError: "closes connections",
     BrokenPipeError: "closes connections",
+    EOFError: "closes connections",
 }
 _BY_NUMBER: Mapping[int | None, str] = {
     errno.ECONNREFUSED: "refuses connections",
@@ -67,14 +70,14 @@ def outage(error: Exception, application: Application | None = None) -> str:
 
 def _named(url: str) -> str:
     """Return a broker's name and address, without secrets."""
-    first, is_rabbit = url.partition(";")[0], is_amqp(url)
-    parts = urlsplit(first)
-    what = "RabbitMQ" if is_rabbit else "Redis"
+    parts = urlsplit(url.partition(";")[0])
+    what = "RabbitMQ" if is_amqp(url) else "Redis"
     if "sentinel" in parts.scheme:
         return f"{what} behind Sentinel"
     if "socket" in parts.scheme:
         return f"the broker at {parts.path}"
-    return f"{what} at {parts.hostname or 'localhost'}:{parts.port or _PORTS[is_rabbit]}"
+    port = parts.port or _PORTS.get(parts.scheme, _OF_REDIS)
+    return f"{what} at {parts.hostname or 'localhost'}:{port}"
 
 
 def _what_of(error: BaseException) -> str:
@@ -90,8 +93,9 @@ def _what_of(error: BaseException) -> str:
                 return text
     if any(isinstance(one, SILENT) for one in _chain(error)):
         return "does not answer"
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return f"does not work: {lines[0].rstrip('.')}"
+    line = str(error).strip().partition("\n")[0].rstrip(".")
+    # Without a text, AMQP's errors show their class.
+    return "does not work" if not line or line.startswith("<") else f"does not work: {line}"
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

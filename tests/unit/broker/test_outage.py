@@ -5,7 +5,7 @@ import socket
 import ssl
 
 import pytest
-from amqp.exceptions import AccessRefused
+from amqp.exceptions import AccessRefused, RecoverableConnectionError
 from kombu.exceptions import OperationalError
 from redis import exceptions as redis
 from redis.sentinel import MasterNotFoundError
@@ -51,6 +51,10 @@ def chained(outer: Exception, inner: BaseException) -> Exception:
         (Blocked(), "is low on memory or disk, and takes no messages: see its log"),
         (AccessRefused("no"), "refuses the user or the password of its URL"),
         (OperationalError("it is Tuesday.\nmore"), "does not work: it is Tuesday"),
+        (EOFError(), "closes connections"),
+        (ConnectionAbortedError(), "closes connections"),
+        (OperationalError(), "does not work"),
+        (RecoverableConnectionError(), "does not work"),
     ],
     ids=str,
 )
@@ -64,6 +68,7 @@ def test_an_outage_is_told_in_words(error: Exception, what: str) -> None:
     ("url", "name"),
     [
         ("amqp://user:secret@rabbit//", "RabbitMQ at rabbit:5672"),
+        ("amqps://user:secret@rabbit//", "RabbitMQ at rabbit:5671"),
         ("redis://", "Redis at localhost:6379"),
         ("rediss://:secret@cache.example:6380/1", "Redis at cache.example:6380"),
         ("redis+socket:///run/valkey.sock", "the broker at /run/valkey.sock"),
