@@ -43,6 +43,14 @@ class Target(NamedTuple):
             PauseKind.QUEUE: f"queue {self.name}",
         }[self.kind]
 
+    def covers(self, small_app_id: int, queue: str) -> bool:
+        """Return whether it has the operations of a small app in a queue, as listed."""
+        return {
+            PauseKind.ALL: True,
+            PauseKind.APP: self.small_app_id == small_app_id,
+            PauseKind.QUEUE: self.name == queue,
+        }[self.kind]
+
 
 class Pause(NamedTuple):
     """A pause in [began_at, until); `until` None for one that a person must end."""
@@ -177,20 +185,17 @@ def _is_of(target: Target) -> sa.ColumnElement[bool]:
     return sa.and_(pauses.c.kind == target.kind, pauses.c.name == target.name)
 
 
-def waiting(connection: sa.Connection, target: Target, scope: Scope = WHOLE_INSTALLATION) -> int:
-    """Return how many unstarted operations of a scope the pause of a target covers."""
-    row = operations.c
-    its = {
-        PauseKind.ALL: sa.true(),
-        PauseKind.APP: row.small_app_id == target.small_app_id,
-        PauseKind.QUEUE: listed_queue(row) == target.name,
-    }[target.kind]
-    counted = (
-        sa.select(sa.func.count())
-        .select_from(operations)
-        .where(IS_UNSTARTED, its, scope.has(row.small_app_id))
-    )
-    return int(connection.execute(counted).scalar_one())
+def waiting(
+    connection: sa.Connection, targets: Sequence[Target], scope: Scope = WHOLE_INSTALLATION
+) -> list[int]:
+    """Return how many unstarted operations of a scope the pause of each target covers."""
+    if not targets:
+        return []
+    app_id = operations.c.small_app_id
+    its = (app_id, listed_queue(operations.c).label("queue"))
+    query = sa.select(*its, sa.func.count()).where(IS_UNSTARTED, scope.has(app_id)).group_by(*its)
+    found = connection.execute(query).all()
+    return [sum(count for *its, count in found if one.covers(*its)) for one in targets]
 
 
 def _pause(row: Any) -> Pause:

@@ -228,7 +228,7 @@ def _change(
         is_paused=is_paused,
         was_paused=was_paused,
         until=until,
-        waiting=pauses.waiting(connection, target),
+        waiting=pauses.waiting(connection, [target])[0],
     )
 
 

@@ -123,6 +123,7 @@ def assess(
     daemon = daemon_in(connection, settings, known.now)
     has_error = daemon is not None and not LASTING.isdisjoint(daemon.report or {})
     is_idle = daemon is None or not daemon.is_ticking
+    waiting = pauses.waiting(connection, [one.target for one in known.pauses], scope)
     facts = Facts(
         known=known,
         daemon=daemon,
@@ -130,7 +131,7 @@ def assess(
         readers=workers.readers(connection, settings.worker.lease, DAY),
         waiting=installation_facts.waiting(connection, scope, WAITS_AT_LEAST),
         due=installation_facts.due(connection, scope, MOST_DUE) if is_idle else 0,
-        paused=[(one, pauses.waiting(connection, one.target, scope)) for one in known.pauses],
+        paused=list(zip(known.pauses, waiting, strict=True)),
     )
     disk = disk_of(settings) if scope.small_app_id is None else None
     rows = perhaps_unhealthy(connection, scope)

@@ -14,7 +14,6 @@ from models.sql import read_clock
 from models.store import pauses
 from models.store.actions.downtime import stored_span
 from models.store.conditions import IS_RUNNING
-from models.store.pauses import Pause, PauseKind
 from models.tables import actions, attempts, findings, operations
 from models.values import format_instant, instant_or_dash
 from models.values.durations import lasting
@@ -83,7 +82,8 @@ class Causes:
     def _paused(self, row: Mapping[Any, Any], queue: str) -> str | None:
         for one in self._pauses:
             end = one.ended_at or one.until
-            if (end is None or end > row["since"]) and _covers(one, row["small_app_id"], queue):
+            is_its = one.target.covers(row["small_app_id"], queue)
+            if is_its and (end is None or end > row["since"]):
                 return f"{one.target.words} was paused {self._span(one.began_at, end)}"
         return None
 
@@ -127,14 +127,6 @@ class Causes:
     def _span(self, since: datetime, until: datetime | None) -> str:
         until = min(until or self._now, self._now)
         return f"from {format_instant(since)} to {format_instant(until)} ({lasting(until - since)})"
-
-
-def _covers(pause: Pause, small_app_id: int, queue: str) -> bool:
-    return {
-        PauseKind.ALL: True,
-        PauseKind.APP: pause.small_app_id == small_app_id,
-        PauseKind.QUEUE: pause.name == queue,
-    }[pause.kind]
 
 
 def with_cause(

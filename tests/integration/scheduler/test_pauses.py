@@ -43,6 +43,7 @@ from tests.factories import (
     yearly,
 )
 from tests.servers import Broker
+from tests.statements import executed
 
 MINUTE = timedelta(minutes=1)
 JOB = {"job": {"url": "https://example.com/feed"}}
@@ -279,6 +280,22 @@ def test_the_verdict_and_the_lists_show_it(engine: sa.Engine, opened: Installati
     assert {name for name, one in rows.items() if one.is_paused} == {"celery", "minutebook.quick"}
     assert rows["minutebook.quick"].waiting == 1
     assert [one.name for one in pauses.list_pauses(of_app(opened, "dune")).root] == ["dune"]
+
+
+def test_many_pauses_are_counted_by_one_statement(engine: sa.Engine, opened: Installation) -> None:
+    for name in ("dune", "shop"):
+        make_due(engine, app=make_app(engine, name))
+        pauses.pause(of_app(opened, name))
+    make_due(engine, operations=JOB)
+    pauses.pause(opened, "quick")
+    run_tick(engine)
+    pauses.pause(opened, everything=True)
+
+    with reading(engine) as connection, executed(engine) as statements:
+        seen = assess(connection, opened.settings)
+
+    assert [count for _, count in seen.facts.paused] == [1, 1, 2, 3]
+    assert len([one for one in statements if "GROUP BY" in one and "waiting_for" not in one]) == 1
 
 
 def test_the_end_and_the_reason_can_be_changed(engine: sa.Engine, opened: Installation) -> None:
