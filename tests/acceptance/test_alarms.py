@@ -74,5 +74,5 @@ def test_a_frozen_broker_is_told_once_and_when_it_is_back(installation: Installa
 
     both = told(installation, 2)
 
-    assert re.match(r"\[minutebook\] ALERT: the broker at \S+ does not answer", first[0])
-    assert re.match(r"\[minutebook\] RESOLVED: the broker at \S+ does not answer", both[1])
+    assert re.match(r"\[minutebook\] ALERT: Redis at \S+ does not answer", first[0])
+    assert re.match(r"\[minutebook\] RESOLVED: Redis at \S+ does not answer", both[1])
