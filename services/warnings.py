@@ -11,6 +11,7 @@ from functools import cache
 import sqlalchemy as sa
 from pydantic import BaseModel
 
+from broker.celery_rules import rules_of
 from minutebook.steps import SmallApp
 from models.action.document import ScheduledActionModel
 from models.action.recipients import EVERYBODY, RecipientFilterModel
@@ -18,6 +19,7 @@ from models.celery_task import DEFAULT_QUEUE, Signatures, misfit
 from models.events import CREATED
 from models.problems import few_compared, meant
 from models.store import actions as store
+from models.store import tenants
 from models.store.operations.external_send import FOLLOWED_WITHIN
 from models.store.people import selection, users
 from models.store.people.users import User
@@ -53,7 +55,7 @@ class KnownNames:
     kept_recipients: int | None = None
     # The parameters of Celery tasks, as their workers report them.
     signatures: Signatures = field(default_factory=dict)
-    # The tasks that live workers follow, by the queues that they read.
+    # The tasks that live workers follow and the app may send, by the queues that they read.
     followed: Mapping[str, Collection[str]] = field(default_factory=dict)
     zone: str = "UTC"
     has_mail_server: bool = True
@@ -80,10 +82,12 @@ def action_warnings(
     )
     keeps = _keeping(connection, app, people)
     if any(one.operations.handed_over[0] is not None for one in models):
+        allows = rules_of(settings).within(tenants.trust_of(connection, app.id)).allows
+        followed = known_tasks(connection, GONE)
         known = replace(
             known,
             signatures=task_signatures(connection, FOLLOWED_WITHIN),
-            followed=known_tasks(connection, GONE),
+            followed={queue: set(filter(allows, tasks)) for queue, tasks in followed.items()},
         )
     watched = {name for one in models if (name := one.when.watched) is not None}
     if watched:

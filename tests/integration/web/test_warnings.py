@@ -127,3 +127,22 @@ def test_a_task_that_no_live_worker_of_its_queue_has_is_a_remark_with_the_neares
         f'{misspelt}; did you mean "{TASK}"?'
     ]
     assert remarks(task=TASK, queue="orders") == remarks(task=TASK) == []
+
+
+def test_no_task_that_the_small_app_may_not_send_is_the_nearest_name(
+    settings: Settings, serve: Serve
+) -> None:
+    celery = settings.celery.model_copy(update={"tasks": ("shop.*",)})
+    web = with_shop(serve(settings.model_copy(update={"celery": celery})))
+    trust.trust_app(web.opened, APP, trust.TrustChange(tasks=("shop.tasks.*",)))
+    with web.engine.begin() as connection:
+        beat(connection, Heartbeat("celery@shop", "celery", 1, follows=("shop.task.close_day",)))
+    operations = {"celery_task": {"task": "shop.tasks.close_day"}}
+
+    answer = web.client(Role.EDITOR, APP).post(
+        "/api/actions:apply?dry_run=true", json={**NIGHTLY, "name": "x", "operations": operations}
+    )
+
+    path = 'operations.celery_task.task "shop.tasks.close_day"'
+    (remark,) = answer.json()[0]["warnings"]
+    assert remark == f"{path}: no live worker of queue celery has this task"
