@@ -78,10 +78,11 @@ def look(checks: dict[str, Check], within_s: float) -> list[Checked]:
     for thread in threads.values():
         thread.join(max(0.0, end - monotonic()))
     silent = f"no answer within {within_s:g} s"
+    remedy = "is it reachable from here?"
     every = [
         finding
         for what in checks
-        for finding in found.get(what, [fault(what, silent, "is it reachable from here?")])
+        for finding in found.get(what, [fault(what, f"{what}: {silent}", remedy)])
     ]
     return [one for place, one in enumerate(every) if not _is_said_again(one, every, place)]
 

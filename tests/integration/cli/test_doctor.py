@@ -21,7 +21,7 @@ from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler.loop import Daemon
-from services.doctor.report import Checked, fault, look, ok
+from services.doctor.report import Check, Checked, fault, look, ok
 from tests.celery_messages import TASK, celery_action, follow_by_name
 from tests.factories import STEPS, make_action
 from tests.mail_server import mail_server
@@ -203,18 +203,24 @@ def test_an_older_tz_release_is_a_fault(
     assert examine()[1]["time zones"][0]["level"] == "fault"
 
 
-def test_a_check_that_hangs_is_a_fault_and_the_others_are_told() -> None:
+def test_checks_that_hang_are_faults_and_the_others_are_told() -> None:
     never = Event()
 
     def hangs() -> list[Checked]:
         never.wait(30)
         return []
 
-    found = look({"hangs": hangs, "works": lambda: [ok("works", "well")]}, 0.2)
+    checks: dict[str, Check] = {
+        "hangs": hangs,
+        "too": hangs,
+        "works": lambda: [ok("works", "well")],
+    }
+    found = look(checks, 0.2)
 
     never.set()
     assert found == [
-        fault("hangs", "no answer within 0.2 s", "is it reachable from here?"),
+        fault("hangs", "hangs: no answer within 0.2 s", "is it reachable from here?"),
+        fault("too", "too: no answer within 0.2 s", "is it reachable from here?"),
         ok("works", "well"),
     ]
 
