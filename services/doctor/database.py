@@ -33,7 +33,7 @@ from services.doctor.celery import check_tasks
 from services.doctor.report import Checked, Level, fault, ok, warning
 from services.verdict import Kind, Severity, Snapshot, Verdict, assess
 from services.verdict.finding import OF_ACTIONS
-from services.verdict.installation import how_to_read
+from services.verdict.queues import how_to_read
 
 SYSTEM_TZ = Path("/usr/share/zoneinfo/tzdata.zi")
 # A sample of this size shows the same in less time.

@@ -27,8 +27,9 @@ from services.installation import Installation
 from services.lookup import find_app
 from services.verdict.actions import of_action, of_run
 from services.verdict.causes import folded
+from services.verdict.facts import MOST_DUE, Facts
 from services.verdict.finding import OF_ACTIONS, Consequence, Finding, Kind, Severity
-from services.verdict.installation import MOST_DUE, Facts, findings_of
+from services.verdict.installation import findings_of
 from services.view import View
 
 # What waits for less is about to be taken.

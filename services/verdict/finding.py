@@ -1,5 +1,6 @@
 """A finding: something about an installation, an app or an action that somebody should know."""
 
+from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
@@ -78,3 +79,15 @@ class Finding(View):
         None, description="The action's last operation, if it did not go well."
     )
     reason: str | None = Field(None, description="Why that operation did not go well.")
+
+
+def found(
+    kind: Kind,
+    severity: Severity,
+    text: str,
+    remedy: str,
+    since: datetime | None = None,
+    **covers: str,
+) -> Finding:
+    """Return a finding; `covers` are the queue or the app that it is about."""
+    return Finding(kind=kind, severity=severity, text=text, remedy=remedy, since=since, **covers)

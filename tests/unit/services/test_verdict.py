@@ -17,7 +17,8 @@ from services.daemon import Daemon
 from services.doctor.disk import Disk
 from services.verdict import Finding, Kind, Severity, State, verdict_of
 from services.verdict.alarms import broken
-from services.verdict.installation import Facts, findings_of
+from services.verdict.facts import Facts
+from services.verdict.installation import findings_of
 
 NOW = datetime(2027, 1, 4, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
