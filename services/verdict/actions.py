@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from models.action.health import REMEDIES
-from models.action.plan import UnreadablePlan
 from models.notices import FindingKind
 from models.store.actions.status import health_in, plan_in
 from models.store.operations.eta import SlowRun
@@ -54,6 +53,8 @@ def _remedy(row: Mapping[str, Any], trouble: FindingKind) -> str:
 
 def _queue_of(row: Mapping[str, Any]) -> str | None:
     """Return the queue in which an action's runs wait, None if its plan cannot be read."""
+    from models.action.plan import UnreadablePlan
+
     plan = plan_in(row)
     if isinstance(plan, UnreadablePlan):
         return None

@@ -102,10 +102,10 @@ def test_a_running_operation_that_is_cancelled_stops(crew: Crew) -> None:
     crew.begins(id)
     processes = worker.children()
 
-    [cancelled] = crew.installation.cli("run", "cancel", str(id), "--wait", "--timeout", "60")
+    asked = crew.installation.cli("run", "cancel", str(id), "--wait", "--timeout", "60")
 
     row = crew.installation.row(id)
-    assert cancelled["state"] == row["state"] == "cancelled"
+    assert (asked["ids"], row["state"]) == ([str(id)], "cancelled")
     assert row["reason"].startswith("cancelled by ")
     assert (crew.ended(id), worker.children()) == (0, processes)
 
