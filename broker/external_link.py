@@ -1,6 +1,6 @@
 """Connections to the broker of the user's Celery application, to send and to see its queues."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 from amqp.serialization import dumps
@@ -95,7 +95,9 @@ def link_to(application: Application) -> Link:
     return kept.link(key, lambda: Link(application))
 
 
-def queues_of(application: Application, names: Iterable[str]) -> dict[str, tuple[int, int | None]]:
+def queues_of(
+    application: Application, names: Collection[str]
+) -> dict[str, tuple[int, int | None]]:
     """Return how many messages wait in each of these queues, and how many workers read it.
 
     Readers are None for a broker that does not count them. A missing queue is empty; what our
@@ -107,9 +109,12 @@ def queues_of(application: Application, names: Iterable[str]) -> dict[str, tuple
         raise unavailable(error, application) from error
 
 
-def _queues_of(application: Application, names: Iterable[str]) -> dict[str, tuple[int, int | None]]:
+def _queues_of(
+    application: Application, names: Collection[str]
+) -> dict[str, tuple[int, int | None]]:
     found: dict[str, tuple[int, int | None]] = {}
-    link_to(application).ping()
+    if not names:
+        link_to(application).ping()
     for name in names:
         try:
             seen = messages_and_readers(link_to(application).connection, name)

@@ -123,15 +123,10 @@ def task_signatures(connection: sa.Connection, within: timedelta) -> Signatures:
 
 def known_tasks(connection: sa.Connection, within: timedelta) -> dict[str, frozenset[str]]:
     """Return the tasks that workers seen within that span follow, by the queues that they read."""
-    query = sa.select(workers.c.queues, workers.c.follows).where(
-        workers.c.seen_at.between(database_now(-within), database_now(within)),
-        workers.c.stopped_at.is_(None),
-        workers.c.follows.is_not(None),
-    )
     found: dict[str, frozenset[str]] = {}
-    for row in dicts(connection, query):
-        for queue in row["queues"].split(","):
-            found[queue.strip()] = found.get(queue.strip(), frozenset()) | {*_followed(row)}
+    for worker in live_workers(connection, within):
+        for queue in () if worker["follows"] is None else worker["queues"].split(","):
+            found[queue.strip()] = found.get(queue.strip(), frozenset()) | {*_followed(worker)}
     return found
 
 

@@ -102,12 +102,11 @@ def _all_stored(connection: sa.Connection, settings: Settings) -> Iterator[Check
 
 def _judged(verdict: Verdict) -> Iterator[Checked]:
     """Yield what the verdict found, but for single actions that are not quarantined."""
-    levels = {Severity.BROKEN: Level.FAULT}
     for one in verdict.findings:
         if one.kind not in OF_ACTIONS - {Kind.QUARANTINED}:
             yield Checked(
                 what=one.kind,
-                level=levels.get(one.severity, Level.WARNING),
+                level=Level.FAULT if one.severity is Severity.BROKEN else Level.WARNING,
                 text=one.text,
                 remedy=one.remedy,
                 since=one.since,

@@ -137,8 +137,8 @@ def assess(
     disk = disk_of(settings) if scope.small_app_id is None else None
     rows = perhaps_unhealthy(connection, scope)
     slow = slow_runs(connection, scope, settings.alert.overdue)
-    has_names = apps is None and (rows or slow)
-    names = ({one.id: one.name for one in tenants.listed(connection)} if has_names else apps) or {}
+    is_named = bool(rows or slow)
+    names = apps or ({one.id: one.name for one in tenants.listed(connection)} if is_named else {})
     of_actions = (of_action(row, settings.alert.after, names) for row in rows)
     found = [
         *findings_of(facts, settings, disk),
