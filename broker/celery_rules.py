@@ -27,6 +27,11 @@ def application_of(settings: Settings) -> Application:
     return Application(url, settings.celery.broker_options)
 
 
+def has_one_broker(settings: Settings) -> bool:
+    """Return whether the application shares the broker of our own queues."""
+    return application_of(settings).url == settings.effective_broker_url
+
+
 def rules_of(settings: Settings) -> CeleryRules:
     """Return what actions may send."""
     return CeleryRules(settings.celery.tasks, application_of(settings).is_amqp)

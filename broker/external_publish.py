@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from amqp.exceptions import MessageNacked
 from redis.exceptions import AuthenticationError, BusyLoadingError, ResponseError
 
-from broker.celery_rules import Application, rules_of
+from broker.celery_rules import Application, has_one_broker, rules_of
 from broker.errors import (
     BROKER_ERRORS,
     SENDING_ERRORS,
@@ -106,8 +106,8 @@ def hand_over(engine: sa.Engine, messages: Sequence[Message], application: Appli
 def why_left_alone(application: Application) -> str | None:
     """Return how the application's own broker failed a moment ago, None if it did not."""
     until, error = _left_alone.get(application.url, (0.0, ""))
-    is_shared = application.url == settings_in_use().effective_broker_url
-    return error if not is_shared and monotonic() < until else None
+    is_apart = not has_one_broker(settings_in_use())
+    return error if is_apart and monotonic() < until else None
 
 
 def _settle(engine: sa.Engine, outcome: Answers, settings: Settings) -> None:

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from broker.celery_rules import Application, application_of
+from broker.celery_rules import Application, application_of, has_one_broker
 from broker.in_use import settings_in_use
 from broker.names import DEFAULT, QUICK
 from models.errors import BrokerUnavailable
@@ -81,7 +81,7 @@ def send_reserved(engine: sa.Engine, messages: Sequence[Message], error: str | N
     # Those in doubt are sent again, harmlessly.
     ours = _unless(error, engine, by_kind[OURS], lambda its: _send(engine, its, _OPERATIONS))
     application = application_of(settings_in_use())
-    is_shared = application.url == settings_in_use().effective_broker_url
+    is_shared = has_one_broker(settings_in_use())
     known = ours.error if is_shared else None
     hand_over = partial(_hand_over, engine, application)
     theirs = _unless(known, engine, by_kind[CELERY], hand_over)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import sqlalchemy as sa
 
 from broker import probe
-from broker.celery_rules import application_of, rules_of
+from broker.celery_rules import application_of, has_one_broker, rules_of
 from models.action.plan import Plan, read_plan
 from models.celery_task import HANDED_OVER, CeleryRules, HandOver
 from models.errors import BrokerUnavailable
@@ -21,7 +21,7 @@ _TASKS = "celery tasks"
 def check_broker(settings: Settings) -> Iterator[Checked]:
     """Yield whether the application's broker delivers a message, unless it is ours."""
     application = application_of(settings)
-    if application.url == settings.effective_broker_url:
+    if has_one_broker(settings):
         return
     try:
         probe.probe_celery_broker(application)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from pydantic import Field
 
+from broker.celery_rules import has_one_broker
 from models.problems import listed
 from models.store import installation_facts, overview, pauses, tenants, workers
 from models.store.actions.status import perhaps_unhealthy
@@ -145,13 +146,8 @@ def assess(
         *(of_run(one, names) for one in slow),
         *(one for one in of_actions if one is not None),
     ]
-    verdict = verdict_of(found, has_one_broker=_has_one_broker(settings))
+    verdict = verdict_of(found, has_one_broker=has_one_broker(settings))
     return Snapshot(known.now, daemon, verdict, found, facts)
-
-
-def _has_one_broker(settings: Settings) -> bool:
-    own = settings.celery.broker_url.get_secret_value()
-    return own in {"", settings.effective_broker_url}
 
 
 def verdict_of(findings: Sequence[Finding], *, has_one_broker: bool = True) -> Verdict:
