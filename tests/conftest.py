@@ -22,6 +22,7 @@ from runtime.database import make_engine
 from runtime.logs import events
 from runtime.scratch import use_scratch
 from tests.compiled import share_compiled
+from tests.durations import Durations
 from tests.legal_moves import hold_to_legal_moves
 from tests.rabbitmq import RabbitMQ, running_node
 from tests.scheduling import is_on_the_other_store, make_scheduler
@@ -43,7 +44,7 @@ pytest_xdist_make_scheduler = make_scheduler
 RUN_FOLDER = "MINUTEBOOK_TESTS_FOLDER"
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Let all that the run starts make its folders in one, which goes with the run.
 
     Of a killed run it goes at the next start of Minutebook. What failed tests left stays.
@@ -56,6 +57,8 @@ def pytest_configure() -> None:
         # PostgreSQL refuses to run as root: its account enters.
         folder.chmod(0o711)
         os.environ[RUN_FOLDER] = os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+    if "PYTEST_XDIST_WORKER" not in os.environ and config.pluginmanager.hasplugin("cacheprovider"):
+        config.pluginmanager.register(Durations(config))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
