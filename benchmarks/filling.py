@@ -54,7 +54,7 @@ class Variant:
 class Filling:
     """The actions to make, decided until `behind` before `now`; `due` of them at every full minute.
 
-    `when` replaces the rules of the due ones.
+    `when` replaces the rules of the due ones, `beside` those of the rest.
     """
 
     count: int
@@ -62,6 +62,7 @@ class Filling:
     due: int = 0
     behind: timedelta = MINUTE
     when: str | None = None
+    beside: Sequence[str] = ()
 
 
 # Each matches every full minute in every zone.
@@ -99,7 +100,7 @@ def fill_actions(engine: sa.Engine, filling: Filling) -> list[UUID]:
     random = Random(19)
     interval = {"every": filling.when or "", "starting_at": "2026-01-01T00:00:00Z"}
     due = _variants([interval] if filling.when else whens(EVERY_MINUTE), filling.now)
-    other = _variants(whens(rules_beside(filling.now.minute)), filling.now)
+    other = _variants(whens(filling.beside or rules_beside(filling.now.minute)), filling.now)
     every = filling.count // filling.due if filling.due else 0
     made = []
     uids_due = []

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import BrowserContext, Page, sync_playwright
+from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
 
+# A test proves what is right, not how fast this machine is.
+expect.set_options(timeout=60_000)
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # It talks to the server under test alone.
 ARGUMENTS = [

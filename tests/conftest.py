@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
+import httpx
 import pytest
 import sqlalchemy as sa
 from hypothesis import HealthCheck
@@ -33,6 +34,8 @@ hypothesis_settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 hypothesis_settings.load_profile("any machine")
+for wait in ("connect", "read", "write", "pool"):
+    setattr(httpx._config.DEFAULT_TIMEOUT_CONFIG, wait, 60.0)
 share_compiled()
 
 _numbers = count(1)

@@ -53,6 +53,8 @@ RUNNING = (RUNS, SPARED, RETRIED)
 PHASES = (*STOPS, *RUNNING)
 POLICIES = {RETRIED: {"retry": {"max_attempts": 2, "backoff": ["PT1S"]}}}
 
+# On a busy machine no lease runs out between the start of a process and what it says first.
+LEASE = {"SCHED_WORKER_LEASE_S": "6"}
 LOST, NEVER = "failed: lost", "handed_over"
 # How each phase ends, by who is killed. A message whose process was killed before its take is not
 # sent again: it is handed over after an hour.
@@ -119,6 +121,7 @@ def scene(shop: Shop, postgresql: PostgreSQL) -> Iterator[Scene]:
     port = free_port()
     way = HeldWay(port)
     settings = {
+        **LEASE,
         "SCHED_WEB_PORT": str(port),
         "MINUTEBOOK_URL": way.url,
         "MINUTEBOOK_TOKEN": shop.installation.cli(*asked)["token"],
@@ -163,16 +166,16 @@ def _kill_parent(scene: Scene) -> None:
 
 
 def _kill_web(scene: Scene) -> None:
-    daemon = scene.shop.installation.daemon(scene.shop.settings)
+    daemon = scene.shop.installation.daemon({**scene.shop.settings, **LEASE})
     scene.shop.web().kill()
     scene.way.release(are_lost=True)
-    # Many leases, of a second and a half.
+    # Longer than two leases.
     daemon.said("tick ", times=4)
     scene.shop.web(scene.settings)
 
 
 def _kill_database(scene: Scene) -> None:
-    scene.shop.installation.daemon(scene.shop.settings)
+    scene.shop.installation.daemon({**scene.shop.settings, **LEASE})
     # At once, as a crash.
     scene.database.stop(signal.SIGQUIT)
     scene.way.release(are_lost=True)
@@ -199,7 +202,7 @@ def test_a_kill_in_any_phase_runs_nothing_twice_and_leaves_every_end_on_record(
         scene.shop.gate(phase).touch()
     ended = scene.shop.installation
     if victim in ("child", "parent"):
-        ended.daemon(scene.shop.settings)
+        ended.daemon({**scene.shop.settings, **LEASE})
     ended.all_end([id for phase, id in scene.ids.items() if phase != "take lost"])
     if ENDS[victim]["take lost"] == NEVER:
         ended.make_sendable(scene.ids["take lost"])

@@ -101,6 +101,8 @@ def test_entries_become_actions(app: Celery, broker: Broker) -> None:
 
 
 BEGIN = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
+# RedBeat counts from the first run to today, minute by minute.
+LATER = BEGIN.replace(year=2040)
 TOKYO = BEGIN.astimezone(timezone(timedelta(hours=9)))
 
 
@@ -191,8 +193,8 @@ def test_a_recurrence_rule_moves_as_redbeat_keeps_it(
     [
         pytest.param(rrule("YEARLY", BEGIN, byeaster=0), "has byeaster", id="easter"),
         pytest.param(rrule("DAILY", BEGIN, bysecond=[0, 30]), "(bysecond)", id="seconds"),
-        pytest.param(rrule("HOURLY", BEGIN, interval=6), "its rule is HOURLY", id="hourly"),
-        pytest.param(rrule("MINUTELY", BEGIN), "its rule is MINUTELY", id="each_minute"),
+        pytest.param(rrule("HOURLY", LATER, interval=6), "its rule is HOURLY", id="hourly"),
+        pytest.param(rrule("MINUTELY", LATER), "its rule is MINUTELY", id="each_minute"),
         pytest.param(
             rrule("DAILY", BEGIN.astimezone(timezone(timedelta(hours=5, minutes=30)))),
             "has the offset +05:30",

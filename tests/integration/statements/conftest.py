@@ -65,7 +65,10 @@ class Copies:
         engine = make_engine(settings)
         with reading(engine) as connection:
             now = read_clock(connection).replace(second=0, microsecond=0)
-        due = fill_actions(engine, Filling(ACTIONS, now, DUE + WAITING, behind=61 * MINUTE))
+        # None of these was due in the last hour, whatever the hour.
+        beside = [f"{minute} 12 1 {(now.month + 5) % 12 + 1} *" for minute in range(5)]
+        of = Filling(ACTIONS, now, DUE + WAITING, behind=61 * MINUTE, beside=beside)
+        due = fill_actions(engine, of)
         fill_operations(engine, due, now)
         fill_notices(engine, now)
         # Else newer operations would overtake those that wait.

@@ -199,7 +199,7 @@ def test_the_time_limit_ends_the_whole_group(run: Run, tmp_path: Path) -> None:
 def test_a_program_that_stops_its_helper_ends_too(run: Run, tmp_path: Path) -> None:
     line = f"echo $$ > {tmp_path}/pid; kill -STOP $PPID; sleep 600"
 
-    row = run({"shell": line}, policy={"time_limit": "PT1S"})
+    row = run({"shell": line}, policy={"time_limit": "PT5S"})
 
     assert (row["state"], row["error"]) == ("failed", "time limit: the program was ended")
     pid = int((tmp_path / "pid").read_text())
