@@ -40,8 +40,6 @@ def _preview(made: TemplatePreview, *, text_alone: bool = False) -> Iterator[str
         return
     yield f"To: {made.to or 'no address: the user has none'}"
     yield f"Subject: {made.subject}"
-    if made.list_unsubscribe:
-        yield f"List-Unsubscribe: <{made.list_unsubscribe}>"
     yield from ("", *text)
     if made.html is not None:
         yield from ("", f"HTML: {len(made.html):,} characters; --html prints them")

@@ -11,9 +11,6 @@ if TYPE_CHECKING:
 DATABASES = {"sqlite", "sqlite+pysqlite", "postgresql", "postgresql+psycopg"}
 BROKERS = {"redis", "rediss", "redis+socket", "sentinel", "amqp", "amqps", "pyamqp"}
 MAIL_SERVERS = {"smtp", "smtp+starttls", "smtps"}
-LONGEST_UNSUBSCRIBE = 400
-# The text between < and > of a header.
-_URL_TEXT = re.compile(r"[!#-;=?-\[\]_a-z~]+")
 _DOMAIN = re.compile(r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*")
 
 
@@ -99,23 +96,6 @@ def check_web_url(text: str) -> None:
         is_usable = False
     if not is_usable or any(char.isspace() or not char.isprintable() for char in text):
         raise ValueError("write a URL such as https://example.com/hooks")
-
-
-def check_unsubscribe(text: str) -> None:
-    """Raise ValueError unless `text` is a List-Unsubscribe URL with known placeholders."""
-    remedy = (
-        "write a URL such as https://example.com/unsubscribe?who={recipient}&app={app}, or "
-        "mailto:unsubscribe@example.com?subject={recipient}"
-    )
-    bare = text.replace("{recipient}", "").replace("{app}", "")
-    try:
-        url = urlsplit(bare)
-        is_usable = bool(url.hostname if url.scheme in {"http", "https"} else "@" in url.path)
-    except ValueError:
-        is_usable = False
-    is_known = url.scheme in {"http", "https", "mailto"} if is_usable else False
-    if not is_known or len(text) > LONGEST_UNSUBSCRIBE or not _URL_TEXT.fullmatch(bare):
-        raise ValueError(remedy)
 
 
 def check_sender(text: str) -> None:

@@ -25,7 +25,6 @@ from tasks.outgoing.mail.message import (
     InvalidAddress,
     build_message,
     parse_address,
-    unsubscribe_url,
 )
 from tasks.outgoing.mail.transport import Transport, open_transport
 from tasks.step_context import WorkContext
@@ -130,10 +129,9 @@ class _Sending:
         return reserved
 
     def _envelope(self, recipient: Recipient, reserved: Reserved) -> Envelope:
-        mail, app = self.context.settings.mail, self.context.small_app.name
-        url = unsubscribe_url(mail.unsubscribe, recipient.id, app)
+        mail = self.context.settings.mail
         address = recipient.address or ""
-        return Envelope(mail.sender, address, recipient.name, *reserved, mail.reply_to, url)
+        return Envelope(mail.sender, address, recipient.name, *reserved, mail.reply_to)
 
     def _id_for(self, recipient: Recipient) -> str:
         digest = sha256(recipient.id.encode()).hexdigest()[:16]

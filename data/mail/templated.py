@@ -8,7 +8,7 @@ from data.mail.in_child import problems_of_template, rendered
 from data.mail.templates import MailTemplate
 from data.mail.values import own_values, shared_values
 from minutebook.steps import Recipient, StepFailed, StepResult
-from tasks.outgoing.mail.message import Content, unsubscribe_url
+from tasks.outgoing.mail.message import Content
 from tasks.step_context import WorkContext
 
 
@@ -26,10 +26,6 @@ def deliver_template(
     shared = shared_values(app, title, context.occurrence_at, str(context.operation_id))
 
     def contents(recipients: Sequence[Recipient]) -> Iterator[Content]:
-        each = [
-            own_values(one, unsubscribe_url(context.settings.mail.unsubscribe, one.id, app.name))
-            for one in recipients
-        ]
-        return rendered(template, {**values, **shared}, each)
+        return rendered(template, {**values, **shared}, [own_values(one) for one in recipients])
 
     return deliver(context, step, contents)

@@ -9,18 +9,14 @@ from minutebook.steps import Recipient, SmallApp
 from models.values import format_instant
 
 
-def own_values(recipient: Recipient, unsubscribe_url: str | None) -> dict[str, Any]:
-    """Return the variables that differ between the recipients of a mail.
-
-    A missing `unsubscribe_url` is an empty text.
-    """
+def own_values(recipient: Recipient) -> dict[str, Any]:
+    """Return the variables that differ between the recipients of a mail."""
     return {
         "recipient": {
             "id": recipient.id,
             "address": recipient.address or "",
             "name": recipient.name or recipient.id,
         },
-        "unsubscribe_url": unsubscribe_url or "",
     }
 
 
@@ -57,10 +53,7 @@ def news_of(
 
 
 SAMPLE: Mapping[str, Any] = {
-    **own_values(
-        Recipient("ann", "ann@example.com", "Ann Example"),
-        "https://example.com/unsubscribe?who=ann",
-    ),
+    **own_values(Recipient("ann", "ann@example.com", "Ann Example")),
     **shared_values(
         SmallApp(1, "shop", "Europe/Paris"),
         "The Shop",

@@ -33,7 +33,6 @@ from tasks.outgoing.mail.message import (
     InvalidAddress,
     build_message,
     parse_address,
-    unsubscribe_url,
 )
 from tasks.outgoing.mail.transport import open_transport
 
@@ -62,7 +61,6 @@ class TemplatePreview(View):
     subject: str = Field(description="The rendered subject.")
     text: str = Field(description="The rendered text part.")
     html: str | None = Field(description="The HTML part; null for a template without one.")
-    list_unsubscribe: str | None = Field(description="Where a recipient unsubscribes.")
 
 
 class TriedMail(View):
@@ -110,21 +108,18 @@ def preview(installation: Installation, name: str, user: str | None = None) -> T
 
     Raises as `_rendered`.
     """
-    recipient, content, way_out = _rendered(installation, name, user)
+    recipient, content = _rendered(installation, name, user)
     return TemplatePreview(
         template=name,
         to=recipient.address,
         subject=content.subject,
         text=content.text,
         html=content.html,
-        list_unsubscribe=way_out,
     )
 
 
-def _rendered(
-    installation: Installation, name: str, user: str | None
-) -> tuple[Recipient, Content, str | None]:
-    """Return the recipient, the template with its values, and where the recipient unsubscribes.
+def _rendered(installation: Installation, name: str, user: str | None) -> tuple[Recipient, Content]:
+    """Return the recipient and the template with its values.
 
     Raises NotFound, or InvalidDocument for the template's problems.
     """
@@ -139,16 +134,15 @@ def _rendered(
     if problems:
         raise InvalidDocument(problems)
     recipient = SAMPLE_RECIPIENT if user is None else _recipient(installation, user)
-    url = unsubscribe_url(installation.settings.mail.unsubscribe, recipient.id, app.name)
     title, at = document.get("title") or app.name, now.replace(second=0, microsecond=0)
     # Those of a mail of this minute, with the id of an unknown operation.
     shared = shared_values(replace(app, settings=settings), title, at, str(uuid4()))
     try:
         values = {**sample_of(name, settings), **shared}
-        content = next(rendered(template, values, [own_values(recipient, url)]))
+        content = next(rendered(template, values, [own_values(recipient)]))
     except (InvalidTemplate, OverLimit) as error:
         raise Refused(str(error)) from None
-    return recipient, content, url
+    return recipient, content
 
 
 def _recipient(installation: Installation, id: str) -> Recipient:
@@ -185,13 +179,13 @@ def send_test(
     Raises Refused and SchedulerError. It counts towards the small app's messages a minute, and
     stands in the audit trail.
     """
-    _, content, way_out = _rendered(installation, name, user)
+    _, content = _rendered(installation, name, user)
     settings = installation.settings
     with reading(installation.engine) as connection:
         now = read_clock(connection)
     sender = settings.mail.sender
     message_id = f"<test.{uuid4()}@{parse_address(sender).domain}>"
-    envelope = Envelope(sender, to, None, message_id, now, settings.mail.reply_to, way_out)
+    envelope = Envelope(sender, to, None, message_id, now, settings.mail.reply_to)
     try:
         message = build_message(content, envelope)
         _note_test(installation, name, to)

@@ -16,7 +16,7 @@ from pydantic import (
     field_validator,
 )
 
-from runtime.urls import check_sender, check_unsubscribe, check_web_url
+from runtime.urls import check_sender, check_web_url
 
 # Documents use the same form: models/references.py.
 _REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:/.+")
@@ -47,22 +47,12 @@ class MailSettings(Section):
     sender: str = Field("minutebook@example.com", description="address in From")
     reply_to: str | None = Field(None, description="address in Reply-To")
     rate: int | None = Field(None, ge=1, le=100_000, description="messages a minute at most")
-    unsubscribe: str | None = Field(
-        None, description="List-Unsubscribe: https://… or mailto:… with {recipient} and {app}"
-    )
 
     @field_validator("sender", "reply_to")
     @classmethod
     def _is_an_address(cls, value: str | None) -> str | None:
         if value is not None:
             check_sender(value)
-        return value
-
-    @field_validator("unsubscribe")
-    @classmethod
-    def _is_a_way_out(cls, value: str | None) -> str | None:
-        if value is not None:
-            check_unsubscribe(value)
         return value
 
 

@@ -27,8 +27,6 @@ there is something new in {{ small_app.title }}, published on {{ date }} at {{ t
 row{% if domain.rows != 1 %}s{% endif %}
 {% endfor %}{% if design %}- design: {{ design|join(", ") }}
 {% endif %}{% if permissions %}- permissions: {{ permissions|join(", ") }}
-{% endif %}{% if unsubscribe_url %}
-To get no more of these: {{ unsubscribe_url }}
 {% endif %}""",
     html="""<p>Hello {{ recipient.name }},</p>
 <p>there is something new in <b>{{ small_app.title }}</b>, published on {{ date }} at {{ time }} \
@@ -38,9 +36,7 @@ To get no more of these: {{ unsubscribe_url }}
 row{% if domain.rows != 1 %}s{% endif %}</li>
 {% endfor %}{% if design %}<li>design: {{ design|join(", ") }}</li>
 {% endif %}{% if permissions %}<li>permissions: {{ permissions|join(", ") }}</li>
-{% endif %}</ul>
-{% if unsubscribe_url %}<p><a href="{{ unsubscribe_url }}">To get no more of these</a></p>
-{% endif %}""",
+{% endif %}</ul>""",
 )
 
 

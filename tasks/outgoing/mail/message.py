@@ -8,18 +8,14 @@ from email.headerregistry import Address, BaseHeader, HeaderRegistry, Unstructur
 from email.message import EmailMessage
 from email.policy import SMTP, Policy
 from email.utils import format_datetime, parseaddr
-from urllib.parse import quote
 
 from tasks.outgoing.failures import MailRefused
 
 LONGEST_SUBJECT = 250
 # The library folds a longer one without its quotes.
 LONGEST_NAME = 60
-# A header line is limited to 998 characters.
-LONGEST_URL = 900
 UNUSUAL = "a name or the subject cannot be written as a header; write it more plainly"
 _LOCAL = re.compile(r"[^\s\"(),:;<>@\[\\\]]+")
-_URL = re.compile(r"(https?|mailto):[!#-;=?-\[\]_a-z~]+")
 # The beginning of an encoded word (RFC 2047), which Python's parser would decode in our values.
 _ENCODED_WORD = re.compile(r"=(?=\?)")
 # A line of a header that begins another header, or the body.
@@ -28,15 +24,14 @@ _MESSAGE_ID = re.compile(r"<[A-Za-z0-9._-]+@[A-Za-z0-9._-]+>")
 
 
 class _WholeHeader(UnstructuredHeader, BaseHeader):
-    """An unfolded header: folding would turn a long URL into an encoded word."""
+    """An unfolded header: folding would turn a long id into an encoded word."""
 
     def fold(self, *, policy: Policy) -> str:
         return f"{self.name}: {self}{policy.linesep}"
 
 
 _FACTORY = HeaderRegistry()
-for _header in ("list-unsubscribe", "message-id"):
-    _FACTORY.map_to_type(_header, _WholeHeader)
+_FACTORY.map_to_type("message-id", _WholeHeader)
 # Every server accepts 7 bits.
 POLICY = SMTP.clone(header_factory=_FACTORY, cte_type="7bit")
 
@@ -67,8 +62,6 @@ class Envelope:
     message_id: str
     sent_at: datetime
     reply_to: str | None = None
-    # An http, https or mailto URL.
-    unsubscribe: str | None = None
 
 
 def build_message(content: Content, envelope: Envelope) -> EmailMessage:
@@ -91,8 +84,6 @@ def build_message(content: Content, envelope: Envelope) -> EmailMessage:
     message["Auto-Submitted"] = "auto-generated"
     if envelope.reply_to is not None:
         message["Reply-To"] = parse_address(envelope.reply_to)
-    if envelope.unsubscribe is not None:
-        _add_unsubscribe(message, envelope.unsubscribe)
     message.set_content(content.text)
     if content.html is not None:
         message.add_alternative(content.html, subtype="html")
@@ -108,28 +99,6 @@ def _add_subject(message: EmailMessage, subject: str) -> None:
         raise InvalidAddress(UNUSUAL) from None
     if any(map(_NEXT_HEADER.search, folded)):
         raise InvalidAddress(UNUSUAL)
-
-
-def unsubscribe_url(pattern: str | None, recipient: str, app: str) -> str | None:
-    """Return the recipient's unsubscribe URL; None without a pattern, or if it is too long.
-
-    The values of `{recipient}` and `{app}` are percent-encoded, so that they can end neither the
-    URL nor the header.
-    """
-    if pattern is None:
-        return None
-    url = pattern.replace("{app}", quote(app, safe=""))
-    url = url.replace("{recipient}", quote(recipient, safe=""))
-    return url if len(url) <= LONGEST_URL else None
-
-
-def _add_unsubscribe(message: EmailMessage, url: str) -> None:
-    if _URL.fullmatch(url) is None or len(url) > LONGEST_URL:
-        raise ValueError(f"URL {url!r}")
-    message["List-Unsubscribe"] = f"<{url}>"
-    if url.startswith("https:"):
-        # RFC 8058: the mail program's own button, which opens no page.
-        message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
 
 
 def parse_address(written: str, name: str | None = None) -> Address:

@@ -305,30 +305,17 @@ def test_an_error_does_not_show_the_url(variable: str, tmp_path: Path) -> None:
     assert "T0KEN" not in str(refusal.value)
 
 
-@pytest.mark.parametrize(
-    "value",
-    ["ftp://example.com/{recipient}", "example.com", "mailto:nobody", "https:///{app}",
-     "https://example.com/{who}", "https://example.com/a b", "https://x.org/>",
-     "https://x.org/" + "a" * 400],
-)  # fmt: skip
-def test_a_wrong_unsubscribe_url_is_refused_by_name(tmp_path: Path, value: str) -> None:
-    with pytest.raises(InvalidSetting, match=r"SCHED_MAIL_UNSUBSCRIBE .*write a URL such as"):
-        load_settings(tmp_path, {"SCHED_MAIL_UNSUBSCRIBE": value})
-
-
-def test_mail_has_a_rate_a_reply_address_and_an_unsubscribe_url(tmp_path: Path) -> None:
+def test_mail_has_a_rate_and_a_reply_address(tmp_path: Path) -> None:
     settings = load_settings(
         tmp_path,
         {
             "SCHED_MAIL_RATE": "90",
             "SCHED_MAIL_REPLY_TO": "Help <help@example.com>",
-            "SCHED_MAIL_UNSUBSCRIBE": "mailto:out@example.com?subject={app}%20{recipient}",
         },
     )
 
     assert settings.mail.rate == 90
     assert settings.mail.reply_to == "Help <help@example.com>"
-    assert settings.mail.unsubscribe == "mailto:out@example.com?subject={app}%20{recipient}"
 
 
 def test_connections_come_from_the_file_or_as_json(tmp_path: Path) -> None:

@@ -4,17 +4,14 @@ from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import default
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 
 from tasks.outgoing.mail.message import (
-    LONGEST_URL,
     Content,
     Envelope,
     InvalidAddress,
     build_message,
-    unsubscribe_url,
 )
 
 NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
@@ -97,55 +94,6 @@ def with_headers(**more: Any) -> EmailMessage:
     message = message_from_bytes(raw, policy=default)
     assert isinstance(message, EmailMessage)
     return message
-
-
-def test_an_https_way_out_is_one_click() -> None:
-    url = unsubscribe_url("https://example.com/out?who={recipient}&app={app}", "ann", "shop")
-
-    message = with_headers(unsubscribe=url)
-
-    assert message["List-Unsubscribe"] == "<https://example.com/out?who=ann&app=shop>"
-    assert message["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
-
-
-def test_a_way_out_by_mail_has_no_click() -> None:
-    url = unsubscribe_url("mailto:out@example.com?subject={recipient}", "ann", "shop")
-
-    message = with_headers(unsubscribe=url)
-
-    assert message["List-Unsubscribe"] == "<mailto:out@example.com?subject=ann>"
-    assert message["List-Unsubscribe-Post"] is None
-
-
-@pytest.mark.parametrize(
-    "evil", [">\r\nBcc: eve@example.com", "{app}", "\u2028Bcc: x", "ä>,<", "a b"]
-)
-def test_no_recipient_breaks_out_of_the_way_out(evil: str) -> None:
-    url = unsubscribe_url("https://example.com/{app}/{recipient}", evil, "sh>op")
-
-    message = with_headers(unsubscribe=url)
-
-    assert message["Bcc"] is None
-    assert message["List-Unsubscribe"] == f"<https://example.com/sh%3Eop/{quote(evil, safe='')}>"
-
-
-def test_a_long_way_out_stays_one_word_on_one_line() -> None:
-    url = unsubscribe_url("https://example.com/{recipient}", "a" * 500, "shop")
-
-    raw = build_message(Content("Hello", "text"), replace(envelope(), unsubscribe=url)).as_bytes()
-
-    assert f"List-Unsubscribe: <https://example.com/{'a' * 500}>\r\n".encode() in raw
-
-
-def test_a_way_out_that_no_line_can_hold_is_left_out() -> None:
-    assert unsubscribe_url("https://example.com/{recipient}", "a" * LONGEST_URL, "shop") is None
-    assert unsubscribe_url(None, "ann", "shop") is None
-
-
-@pytest.mark.parametrize("url", ["https://x/>\r\nBcc: e@x.org", "javascript:1", "https://x/ä", ""])
-def test_what_is_no_url_is_no_header(url: str) -> None:
-    with pytest.raises(ValueError, match="URL"):
-        with_headers(unsubscribe=url)
 
 
 def test_replies_go_where_they_are_asked_to() -> None:
