@@ -11,7 +11,7 @@ PYTEST = env -u PYTHONDONTWRITEBYTECODE $(IN_MEMORY) $(BIN)/python -P -m pytest 
 
 LOCKS = requirements/server.lock requirements/base.lock requirements/build.lock requirements/dev.lock requirements/client.lock
 
-.PHONY: setup setup-dev up test test-again test-stores test-quick chaos worlds fuzz attack audit lint types contracts check bench bench-peers dist release-check test-matrix lock clean
+.PHONY: setup setup-dev up test test-slow test-again test-quick chaos worlds fuzz attack audit lint types contracts check bench bench-peers dist release-check test-matrix lock clean
 
 setup: $(VENV)/.stamp
 setup-dev: $(VENV)/.stamp-dev
@@ -43,15 +43,15 @@ $(VENV)/.stamp-compiled: $(VENV)/.stamp-dev
 	@$(PYTEST) --collect-only tests/integration >/dev/null & $(PYTEST) --collect-only --ignore=tests/integration tests >/dev/null; wait
 	@touch $@
 
-test: $(VENV)/.stamp-compiled ## Pass every test, against a real PostgreSQL, Redis and SMTP server
+test: $(VENV)/.stamp-compiled ## Pass the tests of every tier, against a real PostgreSQL, Redis and SMTP server
 	$(PYTEST) -n 10
+
+test-slow: $(VENV)/.stamp-compiled ## Pass the rest: rare ground, and the other store of each test
+	$(PYTEST) -n 10 -m 'slow and not storm and not matrix'
 
 test-again: $(VENV)/.stamp-dev ## Run what failed in the last run once more, one test at a time; refuse more than three
 	@$(BIN)/python -c 'import json; failed = json.load(open(".pytest_cache/v/cache/lastfailed")); print("once more, alone:", *failed, sep="\n  "); raise SystemExit(len(failed) > 3)'
-	$(PYTEST) --last-failed --last-failed-no-failures none
-
-test-stores: $(VENV)/.stamp-dev ## Pass on both stores each test of which `make test` uses one
-	$(PYTEST) -n 4 --both-stores tests/acceptance $(addprefix tests/integration/,cli/test_doctor.py tasks web data/steps)
+	$(PYTEST) -m 'not storm and not matrix' --last-failed --last-failed-no-failures none
 
 test-quick: $(VENV)/.stamp-dev ## Pass what needs no server but SQLite, in less than a minute
 	$(PYTEST) -n 2 --quick tests/unit tests/integration/store tests/integration/scheduler
@@ -84,7 +84,7 @@ audit: ## Look for the locked versions among the known vulnerabilities; needs th
 contracts: $(VENV)/.stamp-dev
 	$(BIN)/lint-imports
 
-check: lint types contracts test
+check: lint types contracts test test-slow
 
 bench: $(VENV)/.stamp-dev ## Measure; see docs/dev/benchmarks/README.md
 	$(BIN)/python benchmarks/bench_cron.py

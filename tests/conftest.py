@@ -18,6 +18,7 @@ from pydantic import SecretStr
 from broker.app import configure
 from minutebook.steps import _registered
 from models.store.schema import migrate
+from runtime.clock import utc_now
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine
 from runtime.logs import events
@@ -45,6 +46,7 @@ SERVERS = {"postgresql", "broker", "_broker", "own_broker", "rabbitmq"}
 pytest_xdist_make_scheduler = make_scheduler
 # Set by the run for the processes of its tests.
 RUN_FOLDER = "MINUTEBOOK_TESTS_FOLDER"
+DAY = "MINUTEBOOK_TESTS_DAY"
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -54,6 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     # Until the tests are collected there is no garbage: to look for it took a third of the time.
     gc.disable()
+    os.environ.setdefault(DAY, utc_now().date().isoformat())
     if RUN_FOLDER not in os.environ:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
         folder = use_scratch("t")
@@ -65,21 +68,21 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--quick`, for the loop of daily work, and `--both-stores`."""
+    """Add `--quick`, for the loop of daily work."""
     parser.addoption("--quick", action="store_true", help="what needs no server but SQLite")
-    both = "processes and steps: on both stores, not on one of them"
-    parser.addoption("--both-stores", action="store_true", help=both)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is not asked for."""
-    left_out = set()
+    """Leave out what is not asked for, and call slow what the other store would prove again."""
     if config.getoption("quick"):
-        left_out = {one for one in items if _needs_a_server(one)}
-    elif not config.getoption("both_stores"):
-        left_out = {one for one in items if is_on_the_other_store(one)}
-    config.hook.pytest_deselected(items=list(left_out))
-    items[:] = [one for one in items if one not in left_out]
+        left_out = [one for one in items if _needs_a_server(one)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [one for one in items if not _needs_a_server(one)]
+        return
+    for one in items:
+        if is_on_the_other_store(one, os.environ[DAY]):
+            one.add_marker("slow")
 
 
 def pytest_collection_finish() -> None:

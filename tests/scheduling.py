@@ -22,46 +22,28 @@ BY_START = {
     "environments": ("tests/packages/",),
     "other schedulers": ("interop/test_django_beat", "interop/test_apscheduler"),
 }
-# What each store decides in its own way. The other tests of processes prove the same on either:
-# each runs on one store, which its name chooses, so that both are used equally.
-ON_BOTH = {
-    "test_clock", "test_daemons", "test_database", "test_edits", "test_full",
-    "test_killed_workers", "test_production", "test_releases",
-}  # fmt: skip
-# Of the tests in one process, those of what a step or a door does with its sources, mail,
-# clients and time, and of what the doctor asks around it. The tests of claims, refreshes,
-# publishing and lists put the same questions to both stores.
-ON_EITHER = {
-    "cli/test_doctor", "web/test_followers",
-    "data/steps/test_refresh_sources", "data/steps/test_send_email",
-    "data/steps/test_send_execsum", "tasks/test_secret_hooks", "tasks/test_subjects",
-    "tasks/test_time_box", "web/dashboard/test_sign_in", "web/test_job_definitions",
-    "web/test_limits", "web/test_warnings",
-}  # fmt: skip
+# Where each store answers in its own way. Elsewhere a test proves the same on either.
+ON_BOTH = (
+    *("tests/integration/broker/", "tests/integration/statements/", "tests/integration/store/"),
+    "tests/migration/",
+)
 STORES = ("sqlite", "postgresql")
 
 
-def is_on_the_other_store(item: pytest.Item) -> bool:
-    """Return whether a test proves the same on either store, and this is the one to leave out."""
-    if not isinstance(item, pytest.Function):
+def is_on_the_other_store(item: pytest.Item, day: str) -> bool:
+    """Return whether a test proves the same on either store, and the other one is of this day."""
+    if not isinstance(item, pytest.Function) or item.nodeid.startswith(ON_BOTH):
         return False
-    is_of_processes = "tests/acceptance/" in item.nodeid
-    fixture = "store" if is_of_processes else "settings"
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
-    place = item.path.with_suffix("").as_posix()
-    is_on_either = (
-        item.path.stem not in ON_BOTH
-        if is_of_processes
-        else place.endswith(tuple(f"tests/integration/{name}" for name in ON_EITHER))
-    )
-    if parameters.get(fixture) not in STORES or not is_on_either or _names_its_store(item):
+    its = parameters.get("store" if "store" in parameters else "settings")
+    if its not in STORES or _names_its_store(item):
         return False
-    return parameters[fixture] != _chosen_store(item.name, str(parameters[fixture]))
+    return its != chosen_store(item.name.replace(its, ""), day)
 
 
-def _chosen_store(name: str, its: str) -> str:
-    """Return the same store for a test of either name."""
-    return STORES[crc32(name.replace(its, "").encode()) % len(STORES)]
+def chosen_store(name: str, day: str) -> str:
+    """Return the store on which a test runs this day."""
+    return STORES[crc32(f"{day} {name}".encode()) % len(STORES)]
 
 
 def _names_its_store(item: pytest.Function) -> bool:
