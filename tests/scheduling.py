@@ -28,9 +28,46 @@ ON_BOTH = (
     "tests/migration/",
 )
 STORES = ("sqlite", "postgresql")
+# Rare ground, or seconds for each case: environments, simulated worlds, inputs of attackers, the
+# consoles of all pages, pictures, other schedulers' tables, outages that few installations meet.
+SLOW = (
+    *("tests/packages/", "tests/worlds/", "tests/fuzz/", "benchmarks/test_benchmarks"),
+    *(f"hostile/test_{name}" for name in ("corpus", "cut_sources", "downloads")),
+    *("docs/test_examples", "docs/test_first_change", "dashboard/test_pictures"),
+    *(f"interop/test_{name}" for name in ("apscheduler", "django_beat", "redbeat")),
+    *(f"web/test_{name}" for name in ("behind_nginx", "django_in_browser", "generated_client")),
+    *(f"acceptance/test_{name}." for name in (
+        "causes", "deployed_commands", "example_steps", "failover", "few_rights",
+        "follow_confined", "follow_once", "follow_outage", "follow_phases", "followed_ends",
+        "full", "killed_import", "killed_mail", "production", "quorum_queues", "read_only",
+        "restore", "restore_instant", "rotation", "shared_broker", "standing", "systemd_notify",
+        "walls", "went_back",
+    )),
+)  # fmt: skip
+# One case of each kind, which `make test` keeps.
+KEPT = (
+    "test_beside_an_application_nothing_of_the_server_can_be_imported",
+    "test_no_promise_is_broken_in_some_worlds[fixed]",
+    "test_no_input_breaks_a_promise[documents]",
+    "test_a_benchmark_measures_something[sqlite-bench_due]",
+    *("test_the_corpus_has_hundreds_of_files", "test_no_small_file_exceeds_the_limits[0]"),
+    "test_a_list_that_is_cut_anywhere_is_not_imported",
+    *("page_shows[README.md]", "page_shows[docs/tutorial.md]", "test_an_output_that_differs"),
+    *("test_each_kind_of_outcome", "test_entries_become_actions"),
+    "test_what_the_pages_load_is_found",
+    "test_a_broker_explains_what_waits_for_it",
+    "test_what_is_due_while_the_disk_is_full_runs_once_there_is_room",
+    "test_whatever_a_task_raises_itself_fails_it_and_is_no_loss_of_its_worker",
+)
 
 
-def is_on_the_other_store(item: pytest.Item, day: str) -> bool:
+def is_slow(item: pytest.Item, day: str) -> bool:
+    """Return whether `make test-slow` runs a test, and `make test` does not."""
+    is_rare = _has_any(item.nodeid, SLOW) and not _has_any(item.nodeid, KEPT)
+    return is_rare or _is_on_the_other_store(item, day)
+
+
+def _is_on_the_other_store(item: pytest.Item, day: str) -> bool:
     """Return whether a test proves the same on either store, and the other one is of this day."""
     if not isinstance(item, pytest.Function) or item.nodeid.startswith(ON_BOTH):
         return False

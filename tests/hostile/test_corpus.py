@@ -1,6 +1,6 @@
 """The hostile corpus: no file takes more memory or time than the limits, and the worker lives.
 
-`make test` reads the small files and those of the audit; `make chaos` reads all, each on its own.
+`make test-slow` reads the small files and those of the audit; `make chaos` reads all.
 """
 
 import re
