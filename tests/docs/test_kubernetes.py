@@ -12,10 +12,8 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from processes.up import STOP_MARGIN_S
-from runtime.config import load_settings, setting_paths
-from runtime.sections.variables import variable_of
-from tests.docs.command_lines import parse_minutebook
-from tests.docs.deployed import KUBERNETES, containers, manifests, of_kubernetes, pods
+from runtime.config import load_settings
+from tests.docs.deployed import KUBERNETES, containers, manifests, pods
 from tests.docs.pages import text_of
 
 SCHEMAS = json.loads((Path(__file__).parent / "kubernetes-1.34.json").read_text(encoding="utf-8"))
@@ -75,6 +73,8 @@ def test_kustomize_builds_every_manifest() -> None:
         one for one in named if one[1] not in example
     }
     assert [fault for one in built for fault in _faults(one)] == []
+    spaces = {one["metadata"].get("namespace") for one in built if one["kind"] != "Namespace"}
+    assert spaces == {"minutebook"}
 
 
 @needs_kubectl
@@ -114,17 +114,6 @@ def test_the_kustomization_takes_all_but_the_example() -> None:
     assert set(listed) <= there
 
 
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
-def test_kustomize_builds_it() -> None:
-    command = ["kubectl", "kustomize", str(KUBERNETES)]
-    built = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    documents = list(yaml.safe_load_all(built))
-
-    assert [fault for one in documents for fault in _faults(one)] == []
-    spaces = {one["metadata"].get("namespace") for one in documents if one["kind"] != "Namespace"}
-    assert spaces == {"minutebook"}
-
-
 @pytest.mark.parametrize(("pod", "container"), CONTAINERS)
 def test_each_container_is_confined_and_bounded(
     pod: dict[str, Any], container: dict[str, Any]
@@ -140,19 +129,6 @@ def test_each_container_is_confined_and_bounded(
     assert set(container["resources"]) == {"requests", "limits"}
     mounted = {mount["name"] for mount in container.get("volumeMounts", ())}
     assert mounted <= {volume["name"] for volume in pod.get("volumes", ())}
-
-
-@pytest.mark.parametrize("one", [*of_kubernetes()], ids=lambda one: one.where)
-def test_each_command_probe_and_variable_is_one_of_ours(one: Any, tmp_path: Path) -> None:
-    for program, *arguments in (one.command, *one.checks):
-        assert program == "minutebook"
-        parse_minutebook(arguments)
-    assert set(dict(one.environment)) <= {variable_of(path) for path in setting_paths()}
-    assert set(one.paths) <= {"/healthz", "/readyz", "/healthz/ticks"}
-    for secret, url in {"database_url": "postgresql://db/x", "broker_url": "redis://b"}.items():
-        (tmp_path / secret).write_text(url)
-    (tmp_path / "smtp_url").write_text("smtp://mail")
-    load_settings(tmp_path, one.settings(tmp_path))
 
 
 def test_two_daemons_run_and_every_lasting_workload_keeps_one_pod() -> None:
