@@ -27,7 +27,7 @@ from tests.compiled import share_compiled
 from tests.durations import Durations
 from tests.legal_moves import hold_to_legal_moves
 from tests.rabbitmq import RabbitMQ, running_node
-from tests.scheduling import is_slow, make_scheduler
+from tests.scheduling import is_of_another_day, is_slow, make_scheduler
 from tests.servers import Broker, PostgreSQL, free_port, temporary_folder
 
 # A test proves what is right, not how fast this machine is.
@@ -75,13 +75,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is not asked for, and mark what `make test` leaves to `make test-slow`."""
-    if config.getoption("quick"):
-        left_out = [one for one in items if _needs_a_server(one)]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [one for one in items if not _needs_a_server(one)]
-        return
+    day, is_quick = os.environ[DAY], config.getoption("quick")
+    left_out = {
+        one for one in items if (_needs_a_server(one) if is_quick else is_of_another_day(one, day))
+    }
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [one for one in items if one not in left_out]
     for one in items:
-        if is_slow(one, os.environ[DAY]):
+        if is_slow(one, day) and not is_quick:
             one.add_marker("slow")
 
 

@@ -67,6 +67,11 @@ def is_slow(item: pytest.Item, day: str) -> bool:
     return is_rare or _is_on_the_other_store(item, day)
 
 
+def is_of_another_day(item: pytest.Item, day: str) -> bool:
+    """Return whether a test of processes runs on the other store this day, and not on its own."""
+    return "tests/acceptance/" in item.nodeid and _is_on_the_other_store(item, day)
+
+
 def _is_on_the_other_store(item: pytest.Item, day: str) -> bool:
     """Return whether a test proves the same on either store, and the other one is of this day."""
     if not isinstance(item, pytest.Function) or item.nodeid.startswith(ON_BOTH):
