@@ -33,9 +33,10 @@ STORES = ("sqlite", "postgresql")
 SLOW = (
     *("tests/packages/", "tests/worlds/", "tests/fuzz/", "benchmarks/test_benchmarks"),
     *(f"hostile/test_{name}" for name in ("corpus", "cut_sources", "downloads")),
-    *("docs/test_examples", "docs/test_first_change", "dashboard/test_pictures"),
+    *("docs/test_examples", "docs/test_first_change", "scheduler/test_explain_year"),
+    *("dashboard/test_pictures", "test_every_page_is_sound", "test_no_page_loses_what_it_shows"),
     *(f"interop/test_{name}" for name in ("apscheduler", "django_beat", "redbeat")),
-    *(f"web/test_{name}" for name in ("behind_nginx", "django_in_browser", "generated_client")),
+    *(f"web/test_{name}" for name in ("behind_nginx", "django", "generated_client")),
     *(f"acceptance/test_{name}." for name in (
         "causes", "deployed_commands", "example_steps", "failover", "few_rights",
         "follow_confined", "follow_once", "follow_outage", "follow_phases", "followed_ends",
@@ -58,6 +59,7 @@ KEPT = (
     "test_a_broker_explains_what_waits_for_it",
     "test_what_is_due_while_the_disk_is_full_runs_once_there_is_room",
     "test_whatever_a_task_raises_itself_fails_it_and_is_no_loss_of_its_worker",
+    *("test_every_page_is_sound[1440]", "test_the_admin_lists_edits_and_deletes"),
 )
 
 

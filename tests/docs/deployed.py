@@ -95,6 +95,7 @@ def of_kubernetes() -> Iterator[Deployed]:
             )
 
 
+@cache
 def everything() -> list[Deployed]:
     """Return all that is deployed, in the order of compose and of the manifests."""
     return [*of_compose(), *of_kubernetes()]
