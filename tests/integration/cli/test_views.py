@@ -234,7 +234,8 @@ def _ended(engine: sa.Engine, pending: UUID) -> dict[str, str]:
     return {state: str(id) for state, id in ids.items()}
 
 
-@pytest.fixture(params=["here", "elsewhere"])
+# That HTTP is the same function, test_each_verb.py proves.
+@pytest.fixture(params=["here", pytest.param("elsewhere", marks=pytest.mark.slow)])
 def door(request: pytest.FixtureRequest) -> str:
     """On this machine, or by a server."""
     return str(request.param)
