@@ -4,8 +4,6 @@ import re
 import tomllib
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 CHANGES = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 LINES = re.findall(r"^- (.+)$", CHANGES, re.M)
@@ -18,9 +16,8 @@ def test_the_newest_release_is_that_of_the_package() -> None:
     assert releases[0] == package["project"]["version"]
 
 
-@pytest.mark.parametrize("line", LINES, ids=range(1, len(LINES) + 1))
-def test_each_line_leads_to_a_page(line: str) -> None:
-    assert re.search(r"\]\(\S+\.md(#\S+)?\)$", line), line
+def test_each_line_leads_to_a_page() -> None:
+    assert [one for one in LINES if not re.search(r"\]\(\S+\.md(#\S+)?\)$", one)] == []
 
 
 # An image, the tag that kustomize gives one, and a wheel that a page names.
