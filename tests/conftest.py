@@ -27,7 +27,7 @@ from tests.compiled import share_compiled
 from tests.durations import Durations
 from tests.legal_moves import hold_to_legal_moves
 from tests.rabbitmq import RabbitMQ, running_node
-from tests.scheduling import is_of_another_day, is_slow, make_scheduler
+from tests.scheduling import is_of_another_day, is_on_the_other_store, is_rare, make_scheduler
 from tests.servers import Broker, PostgreSQL, free_port, temporary_folder
 
 # A test proves what is right, not how fast this machine is.
@@ -82,7 +82,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [one for one in items if one not in left_out]
     for one in items:
-        if is_slow(one, day) and not is_quick:
+        if is_rare(one) or (not is_quick and is_on_the_other_store(one, day)):
             one.add_marker("slow")
 
 

@@ -35,6 +35,8 @@ SLOW = (
     *(f"hostile/test_{name}" for name in ("corpus", "cut_sources", "downloads")),
     *("docs/test_examples", "docs/test_first_change", "scheduler/test_explain_year"),
     *("dashboard/test_pictures", "test_every_page_is_sound", "test_no_page_loses_what_it_shows"),
+    *("test_an_import_larger_than_its_memory", "behaves_like_debian_at_its_changes"),
+    "test_the_instants_of_random_rules_are_the_same",
     *(f"interop/test_{name}" for name in ("apscheduler", "django_beat", "redbeat")),
     *(f"web/test_{name}" for name in ("behind_nginx", "django", "generated_client")),
     *(f"acceptance/test_{name}." for name in (
@@ -59,22 +61,22 @@ KEPT = (
     "test_a_broker_explains_what_waits_for_it",
     "test_what_is_due_while_the_disk_is_full_runs_once_there_is_room",
     "test_whatever_a_task_raises_itself_fails_it_and_is_no_loss_of_its_worker",
+    "behaves_like_debian_at_its_changes[2027]",
     *("test_every_page_is_sound[1440]", "test_the_admin_lists_edits_and_deletes"),
 )
 
 
-def is_slow(item: pytest.Item, day: str) -> bool:
-    """Return whether `make test-slow` runs a test, and `make test` does not."""
-    is_rare = _has_any(item.nodeid, SLOW) and not _has_any(item.nodeid, KEPT)
-    return is_rare or _is_on_the_other_store(item, day)
+def is_rare(item: pytest.Item) -> bool:
+    """Return whether a test is of SLOW, and none that `make test` keeps."""
+    return _has_any(item.nodeid, SLOW) and not _has_any(item.nodeid, KEPT)
 
 
 def is_of_another_day(item: pytest.Item, day: str) -> bool:
     """Return whether a test of processes runs on the other store this day, and not on its own."""
-    return "tests/acceptance/" in item.nodeid and _is_on_the_other_store(item, day)
+    return "tests/acceptance/" in item.nodeid and is_on_the_other_store(item, day)
 
 
-def _is_on_the_other_store(item: pytest.Item, day: str) -> bool:
+def is_on_the_other_store(item: pytest.Item, day: str) -> bool:
     """Return whether a test proves the same on either store, and the other one is of this day."""
     if not isinstance(item, pytest.Function) or item.nodeid.startswith(ON_BOTH):
         return False
