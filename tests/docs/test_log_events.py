@@ -6,6 +6,7 @@ import logging
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -34,14 +35,19 @@ class Logged(NamedTuple):
     text: str
 
 
-def trees() -> Iterator[ast.AST]:
-    for file in chain.from_iterable((ROOT / room).rglob("*.py") for room in ROOMS):
-        yield from ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+@cache
+def nodes() -> list[ast.AST]:
+    """Return all calls and tuples of our code."""
+    files = chain.from_iterable((ROOT / room).rglob("*.py") for room in ROOMS)
+    trees = (ast.parse(file.read_text(encoding="utf-8")) for file in files)
+    return [
+        one for tree in trees for one in ast.walk(tree) if isinstance(one, ast.Call | ast.Tuple)
+    ]
 
 
 def calls() -> Iterator[tuple[str, list[ast.expr]]]:
     """Yield the method of each log call, and its arguments from the event on."""
-    for node in trees():
+    for node in nodes():
         match node:
             case ast.Call(func=ast.Attribute(ast.Name("logger"), method)) if method in LEVELS:
                 yield method, node.args[method == "log" :]
@@ -54,7 +60,7 @@ def events() -> Iterator[Logged]:
             case [ast.Constant(str(event)), ast.Constant(str(text)), *_]:
                 level = {"exception": "ERROR", "log": "any"}.get(method, method.upper())
                 yield Logged(level, event, text)
-    for node in trees():
+    for node in nodes():
         match node:
             case ast.Tuple([ast.Constant(str(event)), ast.Constant(str(text))]) if " {" in text:
                 yield Logged("any", event, text)

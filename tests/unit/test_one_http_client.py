@@ -36,17 +36,15 @@ def clients_in(text: str) -> Iterator[str]:
                 names = [one.name for one in node.names]
             case ast.ImportFrom(module=str(module)):
                 names = [module, *(f"{module}.{one.name}" for one in node.names)]
-            case ast.Call(args=[ast.Constant(value=str(name)), *_]) if "import" in ast.dump(
-                node.func
-            ):
-                names = [name]
+            case ast.Call(func, [ast.Constant(value=str(name)), *_]) if _is_client(name):
+                names = [name] if "import" in ast.dump(func) else []
             case _:
                 continue
-        yield from (name for name in names if any(_is_of(name, one) for one in CLIENTS))
+        yield from filter(_is_client, names)
 
 
-def _is_of(name: str, client: str) -> bool:
-    return name == client or name.startswith(f"{client}.")
+def _is_client(name: str) -> bool:
+    return any(name == one or name.startswith(f"{one}.") for one in CLIENTS)
 
 
 def test_no_other_module_holds_an_http_client() -> None:
