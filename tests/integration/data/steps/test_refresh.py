@@ -189,17 +189,6 @@ def test_a_file_of_which_too_much_is_broken_leaves_the_last_snapshot(two: Work) 
     assert len(files_of(two)) == 1
 
 
-def test_a_killed_writer_leaves_the_last_snapshot_and_the_next_run_ends_well(two: Work) -> None:
-    ran(two, domains=["a"])
-    left = two.settings.home / "snapshots/shop/a/killed.parquet.part"
-    left.write_text('{"id": "half')
-
-    two.write("a.csv", "id,amount\n1,1\n")
-    ran(two, domains=["a"])
-
-    assert staged_rows(two, "a") == [{"id": 1, "amount": 1}]
-
-
 def test_a_worker_that_lost_its_lease_moves_no_pointer(two: Work) -> None:
     operation_id = two.operation(attempt=2)
 
