@@ -22,21 +22,6 @@ from tests.acceptance.processes import until
 EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
 
 
-def test_a_range_is_filled_in_order_and_waited_for(installation: Installation) -> None:
-    action = installation.action(when=EVERY_MINUTE, policy={"starts_at": "2026-01-01T00:00:00Z"})
-    last = installation.now().replace(second=0, microsecond=0) - timedelta(hours=1)
-    expected = [operation_id(action.uid, last + n * MINUTE) for n in range(-3, 1)]
-    installation.worker("default")
-    installation.worker(concurrency=2)
-
-    ends = ("--from", (last - 3 * MINUTE).isoformat(), "--to", last.isoformat())
-    filled = installation.cli("backfill", "traced", *ends, "--wait", "--timeout", "60")
-
-    assert (filled["state"], filled["recorded"]) == ("done", 4)
-    assert filled["operations"] == {"success": 4}
-    assert [line.operation for line in installation.trace.starts()] == expected
-
-
 @contextmanager
 def held_up(installation: Installation, action: Change) -> Iterator[None]:
     """Hold up who records for the action: its row is locked (SQLite: all writing is)."""

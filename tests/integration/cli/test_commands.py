@@ -53,17 +53,6 @@ def test_the_weekly_update_is_checked_added_and_shown(call: Call, tmp_path: Path
     assert len(call("action", "next", "weekly update", "--count", "3", "--json").json) == 3
 
 
-def test_apply_creates_changes_and_leaves_alone(call: Call, write: Write) -> None:
-    first = call("action", "apply", write(make_document()), "--json").json[0]
-    same = call("--json", "action", "apply", write(make_document())).json[0]
-    other = make_document(when={"cron_rule": "5 * * * *"})
-    changed = call("action", "--json", "apply", write(other)).json[0]
-
-    assert [one["change"] for one in (first, same, changed)] == ["created", "unchanged", "changed"]
-    assert [one["revision"] for one in (first, same, changed)] == [1, 1, 2]
-    assert first["uid"] == changed["uid"]
-
-
 def test_pause_and_resume_are_revisions(call: Call, write: Write) -> None:
     call("action", "add", write(make_document()))
 

@@ -305,24 +305,6 @@ def many(call: Call, *options: str) -> Result:
     return call("run", "retry", "--state", "failed", "--since", "P1D", *options)
 
 
-def test_filters_retry_what_they_list_after_a_plan(
-    call: Call, engine: sa.Engine, broker: Broker
-) -> None:
-    ids = {str(make_failed(engine, make_action(engine)))}
-    listed = call("run", "list", "--state", "failed", "--reason", "such host", "--json").json
-
-    plan = many(call, "--dry-run")
-    done = many(call, "--json")
-    again = many(call, "--json")
-
-    assert {one["id"] for one in listed} == ids
-    assert plan.out.startswith("would retry 1 run; nothing was changed\n")
-    assert "of every minute (default)" in plan.out
-    assert (done.code, done.json["count"], set(done.json["ids"])) == (0, 1, ids)
-    assert (again.code, again.json["count"]) == (0, 0)
-    assert [message[0] for message in broker.messages("quick")] == sorted(ids)
-
-
 def test_nothing_that_matches_is_no_error(call: Call, engine: sa.Engine) -> None:
     make_action(engine)
 

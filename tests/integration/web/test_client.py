@@ -1,7 +1,5 @@
 """`minutebook.Client` against a real server."""
 
-import subprocess
-import sys
 from datetime import UTC, datetime
 
 import pytest
@@ -71,9 +69,3 @@ def test_an_answer_without_content_is_none(web_on_sqlite: Web) -> None:
 
 def test_the_client_knows_every_state_that_ends() -> None:
     assert set(ALL_ENDED) == ENDED
-
-
-def test_importing_minutebook_loads_no_http() -> None:
-    code = "import minutebook, sys; sys.exit('httpx' in sys.modules)"
-
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
