@@ -1,7 +1,7 @@
 """What an overview shows of many actions; each query costs as much as what it finds."""
 
 from collections.abc import Collection, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +17,7 @@ from models.tables import action_cursor, actions, operations, ticks
 from models.worker_kinds import worker_kind_of
 
 DAY = timedelta(days=1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def running(
@@ -73,6 +74,37 @@ def coming(
         .order_by(at)
     )
     return dicts(connection, query.limit(limit))
+
+
+def last_runs(
+    connection: sa.Connection, uids: Collection[UUID], limit: int
+) -> list[dict[str, Any]]:
+    """Return the `limit` newest operations of each of these actions, in the order of occurrences.
+
+    There are more of an action if several have the instant of the oldest. `why` is a reason or an
+    error.
+    """
+    each, its = operations.alias(), operations.c
+    oldest = (
+        sa.select(each.c.occurrence_at)
+        .where(each.c.action_uid == actions.c.uid, each.c.occurrence_at <= database_now())
+        .order_by(each.c.occurrence_at.desc())
+        .limit(1)
+        .offset(limit - 1)
+        .correlate(actions)
+        .scalar_subquery()
+    )
+    since = sa.func.coalesce(oldest, sa.literal(EPOCH, its.occurrence_at.type))
+    why = sa.func.coalesce(its.error, its.reason).label("why")
+    query = (
+        sa.select(its.action_uid, its.id, its.occurrence_at, its.state, its.started_at)
+        .add_columns(its.finished_at, why)
+        .join(actions, actions.c.uid == its.action_uid)
+        .where(in_many(connection, actions.c.uid, list(uids)))
+        .where(its.occurrence_at >= since, its.occurrence_at <= database_now())
+        .order_by(its.occurrence_at)
+    )
+    return dicts(connection, query)
 
 
 def named(connection: sa.Connection, uids: Collection[UUID]) -> list[dict[str, Any]]:

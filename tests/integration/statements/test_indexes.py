@@ -4,6 +4,7 @@ The statements are those that the real functions execute. On PostgreSQL both the
 parameters and the one for all parameters are asked.
 """
 
+from collections import Counter
 from datetime import timedelta
 from uuid import uuid4
 
@@ -321,6 +322,16 @@ def test_an_overview_reads_what_it_shows(filled: Filled, statements: Statements)
         overview.coming(connection, WHOLE_INSTALLATION, filled.now + timedelta(hours=1), 12)
 
     assert_indexed(statements, "operations_finished", "action_cursor_due")
+
+
+def test_the_last_runs_of_actions_are_read_whatever_ran_before(
+    filled: Filled, statements: Statements
+) -> None:
+    with statements.captured(), reading(filled.engine) as connection:
+        found = overview.last_runs(connection, filled.due[:30], 5)
+
+    assert Counter(row["action_uid"] for row in found) == dict.fromkeys(filled.due[:30], 5)
+    assert_indexed(statements, "operations_of_action")
 
 
 def test_actions_that_need_attention_are_found_by_what_troubles_them(
