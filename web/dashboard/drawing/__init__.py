@@ -1,6 +1,6 @@
 """Draw charts as the numbers of an SVG; templates write them, without a style or a script."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 from models.values.zones import in_zone
 from services.actions.history import AHEAD, BACK, ActionHistory
 from services.overview.timeline import Bar, Lane, Outage, Timeline
+from web.dashboard.drawing.bars import counted
 from web.dashboard.rendering import tone
 from web.dashboard.texts import say
 
@@ -145,7 +146,7 @@ def _bar(bar: Bar, lane: Lane, y: float, scale: _Scale, zone: str) -> Mark:
         width=scale.bar,
         height=1.15,
         tone=tone(bar.state),
-        tip=f"{lane.action}, {in_zone(bar.at, zone)}: {_counted(bar.counts)}",
+        tip=f"{lane.action}, {in_zone(bar.at, zone)}: {counted(bar.counts)}",
         href=href,
     )
 
@@ -199,13 +200,8 @@ def _day(at: date, history: ActionHistory, place: Mark, page: str) -> Iterator[M
     """Yield the mark of a day that had runs, or has some to come."""
     if known := history.days.get(at):
         href = f"{page}&since={at}T00:00:00&until={at + timedelta(days=1)}T00:00:00"
-        tip = f"{at:%a} {at}: {_counted(known.counts)}"
+        tip = f"{at:%a} {at}: {counted(known.counts)}"
         yield replace(place, tone=tone(known.state), tip=tip, href=href)
     elif coming := history.coming.get(at, 0):
         tip = say("action.coming_on", day=f"{at:%a} {at}", count=coming)
         yield replace(place, tone="coming", tip=tip)
-
-
-def _counted(counts: Mapping[str, int]) -> str:
-    """Return how many runs are in each state."""
-    return ", ".join(f"{count} {say(f'state.{state}')}" for state, count in sorted(counts.items()))
