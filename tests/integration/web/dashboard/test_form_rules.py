@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from services import changes
 from tests.browser import Chromium
@@ -113,6 +113,33 @@ def test_a_rule_of_the_calendar_is_built_without_a_text(
     # The first day stays the stored instant: a rule with a COUNT counts from it.
     assert after == before | {"at": "18:00"}
     assert tab.faults == []
+
+
+def test_the_preview_shows_the_last_change_though_an_earlier_answer_is_late(
+    chromium: Chromium, web_on_sqlite: Web
+) -> None:
+    held: list[Route] = []
+
+    def hold_the_first(route: Route) -> None:
+        if held:
+            route.continue_()
+        else:
+            held.append(route)
+
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+        page = tab.page
+        page.clock.install()
+        page.goto(f"/apps/{APP}/new-action")
+        page.route("**/check", hold_the_first)
+        page.select_option("[name=rhythm]", "cron")
+        page.check("[data-step=maintenance]")
+        for name in ("one", "two", "three"):
+            page.fill("[data-path=name]", name)
+            page.fill("[name=cron]", "0 3 * * *")
+            page.clock.run_for(1000)
+        held[0].continue_()
+
+        expect(page.locator("#meaning h2")).to_have_text("three")
 
 
 def test_a_rule_beyond_the_fields_says_so_and_is_changed_as_text(
