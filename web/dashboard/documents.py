@@ -14,12 +14,12 @@ from web.dashboard.rendering import ZONES
 
 # The rules that the form can write; static/form-rules.js knows them by these names.
 RHYTHMS = (
-    *("minutes", "hours", "interval", "hour", "day", "weekdays", "week", "nth", "month"),
-    *("calendar", "cron", "rrule", "date", "event", "end", "own"),
+    *("day", "weekdays", "week", "every", "date", "calendar", "cron", "rrule", "end", "event"),
+    "own",
 )
-# Which weekday of a month, as a cron rule writes it after #.
-NTHS = ("1", "2", "3", "4", "5", "L")
-# What a rule of the calendar counts; static/form-calendar.js knows them by these names.
+# Which of its kind in a month, as a recurrence rule writes it.
+NTHS = ("1", "2", "3", "4", "-1")
+# What a rule of the calendar counts; static/form-rules.js knows them by these names.
 UNITS = ("days", "weeks", "months", "years")
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 # A field of the document: its place, what it holds (static/form-kinds.js), and what it offers: the
@@ -40,6 +40,8 @@ STEP_FIELDS: Mapping[str, Fields] = {
     "job": (("url", "text", ""), ("meta", "named", "")),
     **FIELDS_OF_PLUG_INS,
 }
+# The steps of plug-ins, which the form folds.
+FOLDED = tuple(step for one in plug_ins() for step in one.free_steps)
 # The steps that must be the only one.
 ALONE = ("celery_task", "job")
 # The steps that people look for first, with their places.
@@ -55,7 +57,6 @@ POLICIES: Fields = (
     ("policy.time_limit", "duration", ()),
     ("policy.expected", "duration", ()),
     ("policy.queue", "text", ()),
-    ("hooks.alert_after", "number", (1, 1_000)),
 )
 # When a notice is sent (the part after a colon is its `when`), and by what.
 HOOK_MOMENTS = ("on_failure", "on_failure:first", "on_success", "on_missed")
@@ -72,6 +73,7 @@ CHOICES: Mapping[str, Any] = {
     "zones": ZONES,
     "step_fields": STEP_FIELDS,
     "alone": ALONE,
+    "folded": FOLDED,
     "first_policies": FIRST_POLICIES,
     "policies": POLICIES,
     "hook_moments": HOOK_MOMENTS,

@@ -24,7 +24,7 @@ from web.dashboard.documents import (
     notification_targets,
     pretty,
 )
-from web.dashboard.rendering import redirect, render
+from web.dashboard.rendering import Page, redirect, render
 from web.dashboard.session import Editor, Form, Visitor, viewing
 from web.dashboard.texts import say
 
@@ -58,7 +58,7 @@ class Draft:
 @router.get("/apps/{app}/store")
 def new_action(request: Request, visitor: ReaderOfEditor, app: str) -> HTMLResponse:
     """Show an empty document to fill in; it has no rule, so that none is saved unseen."""
-    when = {"timezone": visitor.opened.small_app.zone}
+    when = {"timezone": Page(request).chosen_zone or visitor.opened.small_app.zone}
     empty = {"name": "", "when": when, "operations": {}}
     return _edit(request, visitor, app, Draft(pretty(empty)))
 

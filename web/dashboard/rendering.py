@@ -77,7 +77,9 @@ class Page:
         self.path = request.url.path.removeprefix(self.root)
         self.origin = f"{request.url.scheme}://{request.url.netloc}"
         self.query = f"?{request.url.query}" if request.url.query else ""
-        self.zone = _zone(request.cookies.get(ZONE_COOKIE))
+        # The zone that the viewer chose, or that of the browser; None for an unknown one.
+        self.chosen_zone = _zone(request.cookies.get(ZONE_COOKIE))
+        self.zone = self.chosen_zone or "UTC"
         self.now = utc_now()
         # The Visitor; None for a page that needs no sign-in.
         self.visitor = getattr(request.state, "visitor", None)
@@ -262,10 +264,9 @@ def choose_zone(request: Request, response: Response, zone: str) -> bool:
     return True
 
 
-def _zone(asked: str | None) -> str:
-    """Return the zone that the viewer chose or has; UTC if it is unknown."""
+def _zone(asked: str | None) -> str | None:
     named = (asked or "").replace("%2F", "/")
-    return named if named in pytz.all_timezones_set else "UTC"
+    return named if named in pytz.all_timezones_set else None
 
 
 def _short(local: datetime, now: datetime) -> str:

@@ -1,19 +1,101 @@
-// Rules of the clock and of events: from the document to the fields of the form, and back.
 "use strict";
+// Rules of the calendar (RFC 5545): from the text to the fields of the form, and back.
+const formCalendar = (() => {
+  const days = ["MO", "TU", "WE", "TH", "FR", "SA", "SU"];
+  const working = days.slice(0, 5).join(",");
+  const units = { DAILY: "days", WEEKLY: "weeks", MONTHLY: "months", YEARLY: "years" };
+  // What may stand beside FREQ, INTERVAL and an end.
+  const parts = { days: [], weeks: ["BYDAY"], months: ["BYMONTHDAY", "BYDAY", "BYSETPOS"], years: ["BYMONTH", "BYMONTHDAY", "BYDAY", "BYSETPOS"] };
+  const isNth = (text) => /^([1-4]|-1)$/.test(text);
+
+  // Which days of a month: numbers, or the nth of some kind; null for what no field shows.
+  const daysOf = ({ BYMONTHDAY: dates, BYDAY: named, BYSETPOS: nth }) => {
+    if (dates === undefined && named === undefined && nth === undefined) return { nth: "", dates: "" };
+    if (dates !== undefined) {
+      if (named !== undefined || nth !== undefined) return null;
+      if (dates === "-1") return { nth: "-1", kind: "day" };
+      return /^\d{1,2}(,\d{1,2})*$/.test(dates) ? { nth: "", dates: dates.replaceAll(",", ", ") } : null;
+    }
+    if (nth !== undefined) {
+      const kind = named === working ? "working" : days.find((one) => one === named);
+      return kind && isNth(nth) ? { nth, kind } : null;
+    }
+    const one = named.match(/^([1-4]|-1)([A-Z]{2})$/);
+    return one && days.includes(one[2]) ? { nth: one[1], kind: one[2] } : null;
+  };
+
+  const endOf = ({ COUNT: count, UNTIL: until }) => {
+    if (count !== undefined) return /^\d+$/.test(count) && until === undefined ? { end: "count", count } : null;
+    if (until === undefined) return { end: "" };
+    const date = until.match(/^(\d{4})(\d\d)(\d\d)$/);
+    return date && { end: "until", until: date.slice(1).join("-") };
+  };
+
+  // The fields of a rule; null if they cannot say all of it.
+  const show = (text) => {
+    const pairs = text.toUpperCase().replace(/\s|^RRULE:/g, "").replace(/;$/, "").split(";").map((one) => one.split("="));
+    const { FREQ, INTERVAL: interval = "1", ...rest } = Object.fromEntries(pairs);
+    const unit = units[FREQ];
+    const allowed = unit && [...parts[unit], "COUNT", "UNTIL"];
+    if (!unit || !/^[1-9]\d{0,3}$/.test(interval) || !Object.keys(rest).every((key) => allowed.includes(key))) return null;
+    const end = endOf(rest);
+    if (unit === "weeks") {
+      const weekdays = rest.BYDAY?.split(",") ?? [];
+      return end && weekdays.every((one) => days.includes(one)) ? { unit, interval, weekdays, ...end } : null;
+    }
+    const month = rest.BYMONTH ?? "";
+    const named = daysOf(rest);
+    return end && named && /^(1?\d)?$/.test(month) ? { unit, interval, month, ...named, ...end } : null;
+  };
+
+  const daysFrom = ({ nth, kind, dates }) => {
+    if (!nth) return dates ? [`BYMONTHDAY=${dates.replace(/[\s,]+/g, ",").replace(/^,|,$/g, "")}`] : [];
+    if (kind === "day") return [`BYMONTHDAY=${nth}`];
+    return kind === "working" ? [`BYDAY=${working}`, `BYSETPOS=${nth}`] : [`BYDAY=${nth}${kind}`];
+  };
+
+  // The rule that the fields say.
+  const read = (said) => {
+    const { unit, interval, weekdays, month, end, count, until } = said;
+    const made = [`FREQ=${Object.keys(units).find((one) => units[one] === unit)}`];
+    if (interval !== "1") made.push(`INTERVAL=${interval}`);
+    if (unit === "weeks" && weekdays.length) made.push(`BYDAY=${weekdays.join(",")}`);
+    if (unit === "years" && month) made.push(`BYMONTH=${month}`);
+    if (unit === "months" || unit === "years") made.push(...daysFrom(said));
+    if (end === "count") made.push(`COUNT=${count}`);
+    if (end === "until") made.push(`UNTIL=${until.replaceAll("-", "")}`);
+    return made.join(";");
+  };
+
+  return { show, read };
+})();
+
+// Every kind of rule: from the document to the fields of the form, and back.
 const formRules = (form) => {
   const field = (name) => form.querySelector(`[name="${name}"]`);
   const valueOf = (name) => field(name).value.trim();
-  const boxes = [...form.querySelectorAll("[name=byday]")];
-  const ticked = () => boxes.filter((one) => one.checked).map((one) => one.value);
+  const boxes = [...form.querySelectorAll("[name=weekday]")];
+  const days = boxes.map((one) => one.value);
+  const ticked = () => days.filter((_, at) => boxes[at].checked);
+  const tick = (weekdays) => { for (const one of boxes) one.checked = weekdays.includes(one.value); };
+  const code = (day) => day.slice(0, 2).toUpperCase();
+  const working = days.slice(0, 5);
   const ends = [...field("ends").options].map((one) => one.value);
-  const days = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
-  const two = (number) => String(number).padStart(2, "0");
   const duration = formKinds.duration;
   // What a rule has beside its rhythm, and an interval beside its length.
   const kept = ["except", "jitter", "jitter_each"];
   const ofInterval = ["timezone", "starting_at", "tolerance"];
   // The fields that write a part of a rule.
-  const parts = ["time", "every", "hours", "span", "weekday", "day", "nth", "since", "interval", "unit", "byday", "which", "kind", "dates", "month", "stop", "count", "until", "rrule", "times", "counts", "event", "delay", "action", "ends", "cron", "due"];
+  const parts = ["time", "every", "each", "since", "interval", "unit", "which", "kind", "dates", "month", "stop", "count", "until", "rrule", "times", "counts", "event", "delay", "action", "ends", "cron", "due"];
+
+  // The days that a rhythm begins with.
+  const begin = (rhythm) => tick({ day: days, weekdays: working }[rhythm] ?? []);
+
+  // Every day, Monday to Friday, or some: what the ticked boxes make of it.
+  const name = (rule) => {
+    const { rhythm, weekdays } = known(rule);
+    if (weekdays?.length && ["day", "weekdays", "week"].includes(valueOf("rhythm"))) field("rhythm").value = rhythm;
+  };
 
   // Seconds, or a duration of days, hours, minutes and seconds.
   const secondsOf = (value) => {
@@ -26,10 +108,8 @@ const formRules = (form) => {
     const seconds = secondsOf(when.every);
     const isKnown = Object.keys(when).every((key) => ["every", "from", ...kept, ...ofInterval].includes(key));
     if (!seconds || !isKnown) return null;
-    const counts = when.from === "end" ? "end" : "";
-    if (seconds % 3600 === 0) return { rhythm: "hours", hours: String(seconds / 3600), counts };
-    if (seconds % 60 === 0 && seconds < 3600) return { rhythm: "minutes", every: String(seconds / 60), counts };
-    return { rhythm: "interval", span: duration.show(when.every), counts };
+    const each = [3600, 60, 1].find((size) => seconds % size === 0);
+    return { rhythm: "every", every: String(seconds / each), each: String(each), counts: when.from === "end" ? "end" : "" };
   };
 
   // The first day, in the zone of the rule: a stored document writes the instant.
@@ -40,13 +120,12 @@ const formRules = (form) => {
 
   // The fields of the calendar where they can say all of the rule; else its text.
   const calendarOf = (when) => {
-    const since = dayOf(when);
     const isKnown = Object.keys(when).every((key) => ["rrule", "at", "timezone", "starting_at", ...kept].includes(key));
-    const text = { rhythm: "rrule", rrule: when.rrule, times: [].concat(when.at ?? []).join(", "), since, isBeyond: true };
+    const text = { rhythm: "rrule", rrule: when.rrule, times: [].concat(when.at ?? []).join(", "), since: dayOf(when), isBeyond: true };
     const said = formCalendar.show(when.rrule);
     if (!isKnown || !said || typeof when.at !== "string") return text;
-    const { unit, interval, weekdays = [], month, nth: which, kind, dates, end: stop, count, until } = said;
-    return { ...text, rhythm: "calendar", unit, interval, byday: weekdays, month, which, kind, dates, stop, count, until, time: when.at, isBeyond: false };
+    const { weekdays = [], nth: which, end: stop, ...rest } = said;
+    return { ...text, ...rest, rhythm: "calendar", weekdays: days.filter((one) => weekdays.includes(code(one))), which, stop, time: when.at, isBeyond: false };
   };
 
   const ofEvents = (when) => {
@@ -58,26 +137,24 @@ const formRules = (form) => {
     return typeof source === "string" ? { rhythm: "event", event: source, delay } : null;
   };
 
-  const cronOf = (written) => {
-    const cron = { rhythm: "cron", cron: written };
-    const [minute, hour, day, month, weekday, ...more] = written.trim().toLowerCase().split(/\s+/);
-    const step = minute?.match(/^\*\/(\d+)$/);
-    if (more.length || month !== "*" || weekday === undefined) return cron;
-    const rest = day === "*" && weekday === "*";
-    if (rest && hour === "*" && (step || minute === "*")) return { rhythm: "minutes", every: step ? step[1] : "1", cron: written };
-    const isBelow = (text, end) => /^\d+$/.test(text) && Number(text) < end;
-    if (!isBelow(minute, 60)) return cron;
-    if (rest && hour === "*") return { ...cron, rhythm: "hour", time: `00:${two(minute)}` };
-    if (!isBelow(hour, 24)) return cron;
-    const timed = { ...cron, time: `${two(hour)}:${two(minute)}` };
-    if (rest) return { ...timed, rhythm: "day" };
-    if (day === "*" && ["mon-fri", "1-5"].includes(weekday)) return { ...timed, rhythm: "weekdays" };
-    const named = days.includes(weekday) ? weekday : days[Number(weekday) % 7];
-    if (day === "*" && named) return { ...timed, rhythm: "week", weekday: named };
-    const nth = weekday.match(/^([a-z]{3})(?:#([1-5l])|l)$/);
-    if (day === "*" && nth) return { ...timed, rhythm: "nth", weekday: nth[1], nth: (nth[2] ?? "L").toUpperCase() };
-    if (isBelow(day, 32) && weekday === "*") return { ...timed, rhythm: "month", day };
-    return cron;
+  // The days of `mon-fri`, `1,3` or `*`; null for what no box shows, such as `mon#2`.
+  const weekdaysOf = (text) => {
+    const at = (name) => (/^[0-7]$/.test(name) ? (Number(name) + 6) % 7 : days.indexOf(name));
+    const ranges = (text === "*" ? "mon-sun" : text).split(",").map((one) => one.split("-").map(at));
+    if (ranges.some((one) => one.length > 2 || one.includes(-1) || one[0] > one.at(-1))) return null;
+    return days.filter((_, day) => ranges.some(([first, last = first]) => first <= day && day <= last));
+  };
+  const isBelow = (text, end) => /^\d{1,2}$/.test(text) && Number(text) < end;
+  const cronOf = (cron) => {
+    const text = { rhythm: "cron", cron };
+    const [minute, hour, day, month, weekday, ...more] = cron.trim().toLowerCase().split(/\s+/);
+    if (more.length || day !== "*" || month !== "*" || weekday === undefined) return text;
+    const step = minute === "*" ? "1" : minute.match(/^\*\/(\d+)$/)?.[1];
+    if (step) return hour === "*" && weekday === "*" && 60 % step === 0 ? { ...text, rhythm: "every", every: step, each: "60", counts: "" } : text;
+    const weekdays = weekdaysOf(weekday);
+    if (!weekdays || !isBelow(minute, 60) || !isBelow(hour, 24)) return text;
+    const rhythm = weekdays.length === 7 ? "day" : String(weekdays) === String(working) ? "weekdays" : "week";
+    return { ...text, rhythm, weekdays, time: [hour, minute].map((one) => one.padStart(2, "0")).join(":") };
   };
 
   // The fields of a rule; a rule that they cannot express stays as it is.
@@ -94,12 +171,15 @@ const formRules = (form) => {
     return found ?? { rhythm: "own" };
   };
 
-  const counted = (rule) => (valueOf("counts") ? { ...rule, from: valueOf("counts") } : rule);
-  const isCount = (number, most) => Number.isInteger(number) && number >= 1 && number <= most;
   // A number that does not divide an hour is an interval: a cron rule would begin anew each hour.
-  const minutes = (number) => {
-    if (valueOf("counts") || !isCount(number, 59) || 60 % number) return counted({ every: number * 60 });
-    return { cron_rule: number === 1 ? "* * * * *" : `*/${number} * * * *` };
+  const every = (number, size, from) => {
+    if (size === 60 && !from && number < 60 && 60 % number === 0) return { cron_rule: number === 1 ? "* * * * *" : `*/${number} * * * *` };
+    return { every: number * size, ...(from ? { from } : {}) };
+  };
+  const daily = (weekdays) => {
+    const [hour, minute] = valueOf("time") ? valueOf("time").split(":").map(Number) : ["", ""];
+    const on = weekdays.length === 7 ? "*" : String(weekdays) === String(working) ? "mon-fri" : weekdays.join(",");
+    return { cron_rule: `${minute} ${hour} * * ${on}`.trim() };
   };
   const delayed = (source) => (valueOf("delay") ? { after: source, delay: duration.read(valueOf("delay")) } : null);
   const event = (name) => delayed(name) ?? { on: name };
@@ -114,8 +194,8 @@ const formRules = (form) => {
     return { ...rule, starting_at: before?.starting_at && dayOf(before) === since ? before.starting_at : since };
   };
   const calendar = (before) => {
-    const said = { weekdays: ticked(), month: valueOf("month"), nth: valueOf("which"), kind: valueOf("kind"), dates: valueOf("dates"), end: valueOf("stop") };
-    const rrule = formCalendar.read({ ...said, unit: valueOf("unit"), interval: valueOf("interval"), count: valueOf("count"), until: valueOf("until") });
+    const said = Object.fromEntries(["unit", "interval", "month", "kind", "dates", "count", "until"].map((name) => [name, valueOf(name)]));
+    const rrule = formCalendar.read({ ...said, weekdays: ticked().map(code), nth: valueOf("which"), end: valueOf("stop") });
     return begun({ rrule, at: valueOf("time") }, before);
   };
   const ofText = (before) => {
@@ -126,42 +206,30 @@ const formRules = (form) => {
   // The rule that the fields write, also while a part of it is missing: what cannot be read is
   // refused, and no earlier rule is saved in its place. Nothing if the rule is written as JSON.
   const ruleOf = (before) => {
-    const [hour, minute] = valueOf("time") ? valueOf("time").split(":").map(Number) : ["", ""];
-    const cron = (rule) => ({ cron_rule: `${minute} ${hour} ${rule}`.trim() });
     switch (valueOf("rhythm")) {
-      case "minutes": return minutes(Number(valueOf("every")));
       case "": return {};
-      case "hours": return counted({ every: Number(valueOf("hours")) * 3600 });
-      case "interval": return counted({ every: duration.read(valueOf("span")) });
-      case "event": return event(valueOf("event"));
-      case "end": return end(valueOf("action"));
+      case "day": case "weekdays": case "week": return daily(ticked());
+      case "every": return every(Number(valueOf("every")), Number(valueOf("each")), valueOf("counts"));
       case "date": return { due_date: valueOf("due") };
-      case "cron": return { cron_rule: valueOf("cron") };
-      case "hour": return { cron_rule: `${minute} * * * *`.trim() };
-      case "day": return cron("* * *");
-      case "weekdays": return cron("* * mon-fri");
-      case "week": return cron(`* * ${valueOf("weekday")}`);
-      case "nth": return cron(`* * ${valueOf("weekday")}#${valueOf("nth")}`);
       case "calendar": return calendar(before);
+      case "cron": return { cron_rule: valueOf("cron") };
       case "rrule": return ofText(before);
-      case "month": return cron(`${valueOf("day")} * *`);
+      case "end": return end(valueOf("action"));
+      case "event": return event(valueOf("event"));
       default: return null;
     }
   };
 
   // A rule with what the one before had, and this one may have too.
-  const dressed = (rule, before) => {
+  const written = (before) => {
+    const rule = ruleOf(before);
+    if (!rule) return null;
     const zone = before?.timezone ?? valueOf("zone");
     const isOnEvent = "on" in rule || "after" in rule;
     const mayKeep = [...(isOnEvent || rule.due_date ? [] : kept), ...(rule.every && before?.every ? ofInterval : [])];
     const left = Object.fromEntries(mayKeep.filter((key) => before?.[key] !== undefined).map((key) => [key, before[key]]));
     return { ...rule, ...(zone && !isOnEvent && !rule.every ? { timezone: zone } : {}), ...left };
   };
-  const written = (before) => {
-    const rule = ruleOf(before);
-    return rule ? dressed(rule, before) : null;
-  };
-  const tick = (weekdays) => { for (const one of boxes) one.checked = weekdays.includes(one.value); };
 
-  return { known, parts, tick, written };
+  return { known, parts, begin, tick, name, written };
 };

@@ -34,22 +34,16 @@
   const stepsByName = Object.fromEntries(steps.map((one) => [one.dataset.step, one]));
   const chosen = () => steps.filter((one) => one.checked).map((one) => one.dataset.step);
 
-  // A person who chose to write a rule as text goes on, even if other fields could write it.
-  let asText = "";
-  let unfinished = "";
-  const showRule = (when, active = document.activeElement) => {
-    const set = (name, value) => { if (field(name) !== active) field(name).value = value ?? ""; };
+  // What the fields wrote stays in them, also while it is no rule yet.
+  let wrote = null;
+  const showRule = (when) => {
+    if (JSON.stringify(when) === wrote) return;
     const known = rules.known(when);
-    if (asText && known[asText] !== undefined) known.rhythm = asText;
-    // What the fields wrote stays in them while it is no rule yet.
-    if (known.rhythm === "own" && JSON.stringify(when) === unfinished) return;
     form.querySelector("[data-beyond]").hidden = !known.isBeyond;
-    // While a person types a part of the rule, an unfinished part does not change the rhythm.
-    if (!rules.parts.includes(active?.name)) set("rhythm", known.rhythm);
-    set("counts", known.counts);
-    if (known.byday) rules.tick(known.byday);
-    for (const name of rules.parts) if (known[name] !== undefined && name !== "byday") set(name, known[name]);
-    set("zone", when?.timezone);
+    if (known.weekdays) rules.tick(known.weekdays);
+    for (const name of ["rhythm", ...rules.parts]) if (known[name] !== undefined) field(name).value = known[name];
+    // A rule that needs no zone keeps the field: the next one may.
+    if (when?.timezone !== undefined) field("zone").value = when.timezone;
   };
 
   const show = (found) => {
@@ -57,7 +51,10 @@
     if (!found) { json.open = true; return; }
     showRule(found.when);
     const operations = isObject(found.operations) ? found.operations : {};
-    for (const one of steps) one.checked = one.dataset.step in operations && operations[one.dataset.step] !== false;
+    for (const one of steps) {
+      one.checked = one.dataset.step in operations && operations[one.dataset.step] !== false;
+      if (one.checked) one.closest("details")?.setAttribute("open", "");
+    }
     for (const one of placed) {
       if (one !== document.activeElement) one.value = kindOf(one).show(at(found, one.dataset.path)) ?? "";
     }
@@ -69,11 +66,12 @@
   // Only the fields that the rhythm and the steps need.
   const shape = (found) => {
     const rhythm = field("rhythm").value;
-    for (const one of form.querySelectorAll("[data-for]")) one.hidden = !one.dataset.for.split(" ").includes(rhythm);
-    for (const one of form.querySelectorAll("[data-if]")) {
-      const [name, ...values] = one.dataset.if.split(" ");
-      one.hidden = rhythm !== "calendar" || !values.includes(field(name).value || "none");
-    }
+    const isFor = ({ dataset }) => dataset.for?.split(" ").includes(rhythm);
+    const isIf = ({ dataset }) => {
+      const [name, ...values] = dataset.if?.split(" ") ?? [];
+      return name && rhythm === "calendar" && values.includes(field(name).value || "none");
+    };
+    for (const one of form.querySelectorAll("[data-for], [data-if]")) one.hidden = !isFor(one) && !isIf(one);
     const names = chosen();
     for (const one of form.querySelectorAll("[data-of-step]")) one.hidden = !names.includes(one.dataset.ofStep);
     const sends = steps.some((one) => one.checked && "sends" in one.dataset) || rhythm === "event";
@@ -118,16 +116,17 @@
       found.when = { ...found.when, timezone: changed.value };
       if (!changed.value) delete found.when.timezone;
     } else {
-      if (changed.name === "rhythm") asText = ["cron", "rrule"].includes(changed.value) ? changed.value : "";
+      if (changed.name === "rhythm") rules.begin(changed.value);
       shape(found);
       const rule = rules.written(found.when);
       if (!rule) return;
       found.when = rule;
-      unfinished = JSON.stringify(rule);
+      rules.name(rule);
     }
     put(found);
   };
   const put = (found) => {
+    wrote = JSON.stringify(found.when);
     text.value = JSON.stringify(found, null, 2);
     text.dispatchEvent(new Event("input", { bubbles: true }));
   };
@@ -137,4 +136,5 @@
   text.addEventListener("input", () => show(read()));
   json.open = read() === null;
   show(read());
+  formSave(form, text);
 })();

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from html import unescape
 
 import httpx
+import pytest
 
 from models.roles import Role
 from models.store.workers import Heartbeat, beat
@@ -51,12 +52,22 @@ def test_a_change_made_meanwhile_is_overwritten_only_when_asked(
     assert (shown["revision"], shown["document"]["when"]["cron_rule"]) == (3, "0 5 * * *")
 
 
-def test_a_new_action_begins_with_the_zone_of_its_small_app(
-    web_on_sqlite: Web, browse: Browse
+@pytest.mark.parametrize(
+    ("cookie", "zone"),
+    [
+        pytest.param("Asia/Tokyo", "Asia/Tokyo", id="of_the_browser"),
+        pytest.param("Asia/Tokio", "Europe/Paris", id="of_the_small_app"),
+    ],
+)
+def test_a_new_action_begins_with_a_zone(
+    web_on_sqlite: Web, browse: Browse, cookie: str, zone: str
 ) -> None:
-    page = browse(web_on_sqlite).get(f"/apps/{APP}/new-action")
+    browser = browse(web_on_sqlite)
+    browser.cookies.set("mb_zone", cookie)
 
-    assert "&#34;timezone&#34;: &#34;Europe/Paris&#34;" in page.text
+    page = browser.get(f"/apps/{APP}/new-action")
+
+    assert f"&#34;timezone&#34;: &#34;{zone}&#34;" in page.text
 
 
 def test_a_refused_document_comes_back_with_its_faults(web_on_sqlite: Web, browse: Browse) -> None:

@@ -104,7 +104,7 @@ def test_a_rule_of_the_calendar_is_built_without_a_text(
         expect(page.locator(".notice span")).to_have_text("tidy is saved.")
         page.click("text=Edit")
         expect(page.locator("[name=which]")).to_have_value("-1")
-        expect(page.locator("[name=byday]").first).to_be_hidden()
+        expect(page.locator("[name=weekday]").first).to_be_hidden()
         before = _written(page)["when"]
         page.fill("[name=time]", "18:00")
         after = _written(page)["when"]
@@ -156,10 +156,9 @@ def test_a_rule_beyond_the_fields_says_so_and_is_changed_as_text(
         expect(page.locator("[name=times]")).to_have_value("09:00, 17:30")
         page.fill("[name=rrule]", "FREQ=YEARLY;BYWEEKNO=21;BYDAY=MO")
         changed = _written(page)["when"]
-        page.fill("[name=rrule]", "FREQ=WEEKLY;BYDAY=MO")
-        page.fill("[name=times]", "09:00")
-        page.locator("[name=times]").blur()
-        expect(page.locator("[data-beyond]")).to_be_hidden()
+        text = page.input_value("#text").replace("FREQ=YEARLY;BYWEEKNO=21", "FREQ=WEEKLY")
+        page.fill("#text", json.dumps(json.loads(text) | {"when": {**changed, "at": "09:00"}}))
+        expect(page.locator("[data-beyond]")).to_be_visible()
 
     assert (changed["rrule"], changed["at"]) == (
         "FREQ=YEARLY;BYWEEKNO=21;BYDAY=MO", ["09:00", "17:30"],
@@ -171,24 +170,87 @@ def test_no_rule_is_saved_that_nobody_wrote(chromium: Chromium, web_on_sqlite: W
     """Neither a preselected one, nor the one before in place of a text that cannot be read."""
     with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
         page = tab.page
+        save, why = page.locator("button:text-is('Save')"), page.locator("#why-not")
         _start(page)
-        page.click("button:text-is('Save')")
-        expect(page.locator("#meaning .faults")).to_contain_text("has no rule")
+        expect(why).to_have_text("Still to fill in: When it runs.")
         page.select_option("[name=rhythm]", "cron")
         page.fill("[name=cron]", "every weekday at 7:30 in Paris")
-        page.click("button:text-is('Save')")
-        expect(page.locator("#meaning .faults")).to_contain_text("write five fields")
+        expect(why).to_have_text("Still to fill in: When it runs.")
+        expect(page.locator("#meaning li")).to_be_hidden()
+        page.locator("[name=cron]").blur()
+        expect(page.locator("#meaning li")).to_be_visible()
+        expect(page.locator("#meaning li")).to_contain_text("write five fields")
+        expect(why).to_have_text("Correct what the preview marks.")
+        expect(save).to_be_disabled()
         expect(page.locator("[name=cron]")).to_have_value("every weekday at 7:30 in Paris")
+        page.fill("[name=cron]", "30 7 * * mon-fri")
+        expect(save).to_be_enabled()
+        expect(why).to_be_empty()
 
-    answer = web_on_sqlite.client().get("/api/actions/tidy", params={"app": APP})
-    assert answer.status_code == 404
+
+def test_save_waits_for_the_preview_of_what_is_written(
+    chromium: Chromium, web_on_sqlite: Web
+) -> None:
+    held: list[Route] = []
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+        page = tab.page
+        save = page.locator("button:text-is('Save')")
+        page.goto(f"/apps/{APP}/actions/nightly/edit")
+        expect(save).to_be_enabled()
+        page.route("**/check", lambda route: held.append(route))
+        with page.expect_request("**/check"):
+            page.fill("[name=time]", "10:15")
+            expect(save).to_be_disabled()
+        expect(page.locator("#why-not")).to_have_text("The preview is being made.")
+        held[0].continue_()
+        expect(save).to_be_enabled()
+        expect(page.locator("#meaning .diff .new")).to_contain_text("15 10 * * *")
+
+
+def test_days_of_the_week_are_chosen_by_their_boxes(chromium: Chromium, web_on_sqlite: Web) -> None:
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+        page = tab.page
+        _start(page)
+        page.select_option("[name=rhythm]", "weekdays")
+        page.fill("[name=time]", "07:30")
+        rules = [_written(page)["when"]["cron_rule"]]
+        page.uncheck("[name=weekday][value=wed]")
+        expect(page.locator("[name=rhythm]")).to_have_value("week")
+        rules.append(_written(page)["when"]["cron_rule"])
+        for day in ("wed", "sat", "sun"):
+            page.check(f"[name=weekday][value={day}]")
+        expect(page.locator("[name=rhythm]")).to_have_value("day")
+        rules.append(_written(page)["when"]["cron_rule"])
+        assert tab.serious() == []
+        page.fill("#text", page.input_value("#text").replace("7 * * *", "7 * * 1,wed-fri"))
+        ticked = page.locator("[name=weekday]:checked")
+        days = ticked.evaluate_all("all => all.map((one) => one.value)")
+
+    assert rules == ["30 7 * * mon-fri", "30 7 * * mon,tue,thu,fri", "30 7 * * *"]
+    assert days == ["mon", "wed", "thu", "fri"]
+    assert tab.faults == []
+
+
+def test_the_zone_stays_while_a_rule_without_one_is_chosen(
+    chromium: Chromium, web_on_sqlite: Web
+) -> None:
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+        page = tab.page
+        _start(page)
+        page.select_option("[name=rhythm]", "day")
+        page.fill("[name=zone]", "Asia/Tokyo")
+        page.select_option("[name=rhythm]", "every")
+        page.fill("[name=every]", "90")
+        page.select_option("[name=rhythm]", "day")
+        page.fill("[name=time]", "07:00")
+
+        assert _written(page)["when"] == {"cron_rule": "0 7 * * *", "timezone": "Asia/Tokyo"}
 
 
 @pytest.mark.parametrize(
     ("rhythm", "name", "remedy"),
     [
-        ("minutes", "every", "is too short"),
-        ("interval", "span", "is not a duration"),
+        ("every", "every", "is too short"),
         ("day", "time", "write five fields"),
         ("date", "due", "is not an instant"),
         ("cron", "cron", "write five fields"),
@@ -201,10 +263,13 @@ def test_an_emptied_field_does_not_leave_the_rule_of_before(
     with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
         page = tab.page
         _start(page)
-        page.select_option("[name=rhythm]", "week")
+        page.select_option("[name=rhythm]", "weekdays")
+        page.fill("[name=time]", "07:00")
         expect(page.locator("#meaning")).to_contain_text("at 07:00 on Monday")
         page.select_option("[name=rhythm]", rhythm)
         page.fill(f"#fields [name={name}]", "")
+        page.locator(f"#fields [name={name}]").blur()
 
         expect(page.locator("#meaning .faults")).to_contain_text(remedy)
+        expect(page.locator("#meaning .faults li").first).to_be_visible()
         expect(page.locator("[name=rhythm]")).to_have_value(rhythm)
