@@ -159,29 +159,13 @@ def _told(done: bulk.Bulk) -> str:
 def _values(request: Request, visitor: Visitor, id: str) -> dict[str, Any]:
     opened, page = visitor.opened, Page(request)
     shown = operations.show(opened, id)
-    begun = shown.attempts[0].started_at if shown.attempts else shown.started_at
-    instants = (
-        ("due", shown.occurrence_at),
-        ("recorded", shown.recorded_at),
-        ("sent", shown.sent_at),
-        ("started", begun),
-        ("ended", shown.finished_at),
-    )
     return {
         "app": shown.app,
         "shown": shown,
         "is_over": shown.state in ENDED,
         "why": shown.waits or shown.error or shown.reason,
         "known_states": STATES,
-        "steps": [_step(one) for one in shown.steps] if isinstance(shown.steps, list) else [],
+        "parts_of_run": gantt(shown, page.now),
         "log": operations.log(opened, id).root,
         "result": json.dumps(shown.result, indent=2, ensure_ascii=False, default=str),
-        "instants": instants,
-        "bars": gantt(shown, page.now, page.zone),
     }
-
-
-def _step(stored: Any) -> dict[str, Any]:
-    """Return a step with each key that the page shows: a broken row may lack some."""
-    known = stored if isinstance(stored, dict) else {"name": str(stored)}
-    return {key: known.get(key) for key in ("name", "state", "message", "error")}

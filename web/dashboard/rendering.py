@@ -117,9 +117,12 @@ class Page:
         """Return an instant that a person wrote, for a field that shows the viewer's zone."""
         return as_field(text, self.zone)
 
-    def clock(self, at: datetime, zone: str) -> str:
-        """Return an instant on the clock of a zone."""
-        return in_zone(at, zone)
+    def clock(self, at: datetime) -> Markup:
+        """Return an instant in the viewer's zone, and in UTC as a hint."""
+        local, now = (one.astimezone(ZoneInfo(self.zone)) for one in (at, self.now))
+        return Markup('<time datetime="{0}" title="{0}">{1}</time>').format(
+            format_instant(at), _short(local, now)
+        )
 
     def clock_of_line(self, at: str) -> str:
         """Return the time of day of a log line in the viewer's zone; a broken one as it is."""

@@ -6,10 +6,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from playwright.sync_api import Page, expect
 
 from models.roles import Role
 from models.sql import database_now, read_clock
+from models.tables import operation_logs
 from runtime.database import reading
 from services.runs import run
 from tests.browser import Chromium, Tab
@@ -454,22 +456,37 @@ def test_without_a_script_a_deletion_asks_first(
         expect(page.locator(".notice span")).to_have_text(re.compile("eleted"))
 
 
-def test_the_bars_of_a_run_stand_beside_their_names_and_below_them_on_a_phone(
-    chromium: Chromium, web_on_sqlite: Web
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_bars_of_a_run_stand_below_their_names(
+    chromium: Chromium, web_on_sqlite: Web, width: int
 ) -> None:
     shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
     id = run(shop, "nightly").id
-    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
-        page = tab.page
-        page.goto(f"/operations/{id}")
-        row = page.locator(".gantt li").first
-        places = "one => [...one.children].map(part => part.getBoundingClientRect().toJSON())"
-        name, bar, length = row.evaluate(places)
-        assert name["right"] <= bar["left"]
-        assert bar["right"] <= length["left"]
-        page.set_viewport_size({"width": 390, "height": 900})
-        name, bar, length = row.evaluate(places)
-        assert max(name["bottom"], length["bottom"]) <= bar["top"]
-        assert bar["right"] <= 390
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token(), width) as tab:
+        tab.page.goto(f"/operations/{id}")
+        row = tab.page.locator(".gantt tbody tr").first
+        name, since, took, bar = row.evaluate(
+            "one => [...one.children].map(part => part.getBoundingClientRect().toJSON())"
+        )
 
+    assert name["right"] <= since["left"] < since["right"] <= took["left"]
+    assert max(name["bottom"], took["bottom"]) <= bar["top"]
+    assert bar["right"] <= width
+    assert tab.faults == []
+
+
+def test_a_log_is_copied_by_one_key(chromium: Chromium, web_on_sqlite: Web) -> None:
+    shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
+    id = run(shop, "nightly").id
+    line = {"at": "2026-11-22T20:30:05+00:00", "level": "ERROR", "message": "no such host"}
+    with web_on_sqlite.engine.begin() as connection:
+        connection.execute(sa.insert(operation_logs).values(operation_id=id, lines=[line]))
+    allowed = ["clipboard-read", "clipboard-write"]
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token(), permissions=allowed) as tab:
+        tab.page.goto(f"/operations/{id}")
+        tab.page.locator("[data-copy=log]").press("Enter")
+        expect(tab.page.locator("[data-copy=log]")).to_have_text("Copied")
+        copied = tab.page.evaluate("navigator.clipboard.readText()")
+
+    assert copied.strip() == "21:30:05 no such host"
     assert tab.faults == []

@@ -33,6 +33,7 @@ def test_the_log_of_a_run_is_on_the_clock_of_the_viewer(web_on_sqlite: Web, brow
     page = browser.get(f"/operations/{id}").text
 
     assert "05:30:05 hello" in page
+    assert 'title="2026-11-22T20:30:05.123+00:00"' in page
     assert "unreadable hello" in page
 
 
@@ -61,7 +62,6 @@ def test_a_run_of_a_task_shows_the_task_and_why_no_more_is_known(
     assert "[&#34;Paris&#34;, 3]" in page or '["Paris", 3]' in page
     assert "dry_run</dt>" in page
     assert "minutebook.follow(app)" in page
-    assert "It reported no steps" not in page
     assert "logged nothing" not in page
 
 
@@ -73,19 +73,36 @@ def ended(web: Web, id: UUID, state: str, seconds: float, **known: Any) -> None:
     update_operation(web.engine, id, state=state, finished_at=finished_at, **its, **known)
 
 
-def test_the_chart_of_a_run_is_text_with_bars(web_on_sqlite: Web, browse: Browse) -> None:
+def test_the_chart_of_a_run_is_a_table_with_bars(web_on_sqlite: Web, browse: Browse) -> None:
     shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
     id = run(shop, "nightly").id
     until = (BEGAN + timedelta(seconds=4)).isoformat()
     step = {"name": "own_step", "started_at": BEGAN.isoformat(), "finished_at": until}
-    ended(web_on_sqlite, id, "failed", 4, steps=[{**step, "state": "failed"}])
+    steps = [{**step, "state": "failed", "error": "no"}, {"name": "next", "state": "waiting"}]
+    ended(web_on_sqlite, id, "failed", 4, steps=steps)
 
     page = browse(web_on_sqlite).get(f"/operations/{id}").text
 
-    chart = page.partition('<ol class="gantt">')[2].partition("</ol>")[0]
-    texts = [re.sub(r"<svg.*?</svg>|<.*?>", " ", one) for one in chart.split("</li>")]
-    assert "own step failed 4.0 s" in [" ".join(one.split()) for one in texts]
-    assert chart.count("<svg aria-hidden") == chart.count("<li")
+    rows = page.partition("<tbody")[2].partition("</tbody>")[0].split("</tr>")
+    texts = [" ".join(re.sub(r"<.*?>", " ", one).split()) for one in rows]
+    assert re.search(r"own step failed .* 12:00 4\.0 s no$", texts[-3])
+    assert texts[-2] == "next waiting"
+    assert [one.count("<svg aria-hidden") for one in rows[-3:]] == [1, 0, 0]
+
+
+def test_the_progress_of_a_run_is_shown_once_there_is_some(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
+    id, browser = run(shop, "nightly").id, browse(web_on_sqlite)
+    now = now_of(web_on_sqlite)
+    its: dict[str, Any] = {"worker": "w", "started_at": now, "heartbeat_at": now}
+
+    def shown(progress: float) -> bool:
+        update_operation(web_on_sqlite.engine, id, state="running", progress=progress, **its)
+        return "<progress" in browser.get(f"/operations/{id}").text
+
+    assert [shown(0.0), shown(0.5)] == [False, True]
 
 
 def test_runs_are_found_by_their_error_in_the_last_days(web_on_sqlite: Web, browse: Browse) -> None:
