@@ -204,7 +204,7 @@ def show(installation: Installation, id: str) -> Operation:
         return Operation.of(
             row,
             attempts=_attempts(attempts_of(connection, row["id"])),
-            notices=tuple(_notice(one) for one in notices.of_operation(connection, row["id"])),
+            notices=notices_of(notices.of_operations(connection, [row["id"]])),
             waits=_waits(connection, installation, row) if is_unstarted else None,
             task=sent_task(plan, installation.settings.celery),
         )
@@ -250,5 +250,6 @@ def _attempts(rows: Iterable[Mapping[str, Any]]) -> tuple[Attempt, ...]:
     return tuple(Attempt(**one) for one in rows)
 
 
-def _notice(row: Mapping[str, Any]) -> Notice:
-    return Notice.of(row, to=shown_target(Target(**row["target"])))
+def notices_of(rows: Iterable[Mapping[str, Any]]) -> tuple[Notice, ...]:
+    """Return stored notices without what is secret in their targets."""
+    return tuple(Notice.of(one, to=shown_target(Target(**one["target"]))) for one in rows)

@@ -8,6 +8,8 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from models.store import overview
+from runtime.database import reading
+from services.installation import Installation
 from services.view import Instant, View
 
 # On a row of bars.
@@ -41,6 +43,12 @@ def last_runs_of(
         )
         found.setdefault(row["action_uid"], []).append(one)
     return {uid: tuple(runs[-limit:]) for uid, runs in found.items()}
+
+
+def runs_beside(installation: Installation, uid: UUID) -> tuple[LastRun, ...]:
+    """Return the last operations of the action that one of them belongs to."""
+    with reading(installation.engine) as connection:
+        return last_runs_of(connection, [uid]).get(uid, ())
 
 
 def _seconds(since: datetime | None, until: datetime | None) -> float | None:

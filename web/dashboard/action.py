@@ -1,6 +1,6 @@
 """The page of one action, and what can be done with it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -11,16 +11,19 @@ from models.errors import NotFound, SchedulerError
 from models.roles import Permission
 from services import backfills, explanation
 from services.actions import Revision, page, stored
-from web.dashboard import drawing
 from web.dashboard.actions import change
-from web.dashboard.documents import difference, pretty
+from web.dashboard.documents import difference, notification_targets, pretty
+from web.dashboard.drawing.bars import bars
+from web.dashboard.drawing.year import drawn_year
 from web.dashboard.fields import in_zone
 from web.dashboard.rendering import Page, confirm, redirect, render
 from web.dashboard.session import Editor, Operator, Viewer, Visitor
 from web.dashboard.texts import say
 
 router = APIRouter(include_in_schema=False)
-NEXT = 10
+NEXT = 3
+# What a step is about, in its parameters.
+ABOUT = ("task", "run", "shell", "url")
 
 
 class ActionQuery(BaseModel):
@@ -52,18 +55,34 @@ def show_action(
     runs = f"/operations?app={opened.app_name}&action={shown.uid}"
     values: dict[str, Any] = {
         "app": opened.app_name,
+        "found": found,
         "shown": shown,
-        "deleted_at": found.deleted_at,
-        "next": found.next,
         "restorable": _restorable(found),
-        "calendar": drawing.calendar(found.past, runs),
-        "has_run": bool(found.past.days),
+        "since": page.since_when(found),
+        "trouble": page.last_trouble(found.runs),
+        "bars": bars(found.runs, zone),
+        "figures": page.figures_of(found.runs),
+        "year": drawn_year(found.year, runs),
+        "steps": _steps(shown.document),
+        "targets": [] if shown.quarantined else notification_targets(shown.document),
         "document": pretty(shown.document),
         **revisions(found.revisions),
         "asked": asked,
         **answers(visitor, str(shown.uid), asked.in_zone(zone)),
     }
     return render(request, "action.html", values)
+
+
+def _steps(document: Any) -> list[tuple[str, str]]:
+    """Return the steps of a document, each with what it is about; none of a broken one."""
+    written = document.get("operations") if isinstance(document, Mapping) else None
+    return [(name, _about(its)) for name, its in dict(written or {}).items()]
+
+
+def _about(parameters: Any) -> str:
+    known = parameters if isinstance(parameters, Mapping) else {}
+    found = next((known[key] for key in ABOUT if key in known), "")
+    return found if isinstance(found, str) else " ".join(map(str, found))
 
 
 def _restorable(found: page.ActionPage) -> int | None:

@@ -13,8 +13,10 @@ from scheduler.on_demand.many import TAKES, USUALLY, ManyVerb
 from services import apps, operations, runs
 from services.installation import Installation
 from services.operations.filter import OperationFilter
+from services.operations.last_runs import runs_beside
 from services.runs import many as bulk
 from services.view import PAGE
+from web.dashboard.drawing.bars import bars
 from web.dashboard.drawing.gantt import gantt
 from web.dashboard.fields import fields_of, in_zone
 from web.dashboard.rendering import Page, redirect, render
@@ -166,6 +168,7 @@ def _values(request: Request, visitor: Visitor, id: str) -> dict[str, Any]:
         "why": shown.waits or shown.error or shown.reason,
         "known_states": STATES,
         "parts_of_run": gantt(shown, page.now),
+        "bars": bars(runs_beside(opened, shown.action_uid), page.zone),
         "log": operations.log(opened, id).root,
         "result": json.dumps(shown.result, indent=2, ensure_ascii=False, default=str),
     }

@@ -228,7 +228,7 @@ def _templates() -> Environment:
     made.filters["capitalize_first"] = lambda text: text[:1].upper() + text[1:]
     made.filters["with_code"] = _with_code
     made.globals.update(
-        say=say, person=person, step_name=step_name, tone=tone, bytes_in_words=in_words
+        say=say, person=person, step_name=step_name, tone=tone, bytes_in_words=in_words, brief=brief
     )
     made.globals.update(parts_of=_parts_of, more_icons=texts().get("icons", {}))
     return made

@@ -12,7 +12,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.notices import NoticeKind, Target, backoff, notice_id
-from models.sql import database_now, in_unindexed, insert_ignoring
+from models.sql import database_now, dicts, in_many, in_unindexed, insert_ignoring
 from models.store.conditions import IS_OWED
 from models.store.operations import RESERVED_FOR
 from models.store.operations.reserve import reserve_rows
@@ -212,14 +212,7 @@ def withdraw_start(connection: sa.Connection, operation_id: UUID) -> None:
     connection.execute(sa.update(notices).where(*its).values(_ended("done", OVER)))
 
 
-def of_operation(connection: sa.Connection, operation_id: UUID) -> list[dict[str, Any]]:
-    """Return the notices about an operation, oldest first."""
-    rows = connection.execute(_OF_OPERATION, {"its_id": operation_id})
-    return [dict(row) for row in rows.mappings()]
-
-
-_OF_OPERATION = (
-    sa.select(notices)
-    .where(notices.c.operation_id == sa.bindparam("its_id"))
-    .order_by(notices.c.created_at, notices.c.id)
-)
+def of_operations(connection: sa.Connection, ids: Collection[UUID]) -> list[dict[str, Any]]:
+    """Return the notices about these operations, oldest first."""
+    query = sa.select(notices).where(in_many(connection, notices.c.operation_id, ids))
+    return dicts(connection, query.order_by(notices.c.created_at, notices.c.id))

@@ -265,7 +265,7 @@ def test_a_notice_is_owed_sent_begun_and_ended(filled: Filled, statements: State
             taken = [one for one in begun if one is not None]
             notices.put_off(connection, taken[0], "later")
             notices.finish(connection, taken[1])
-            notices.of_operation(connection, first)
+            notices.of_operations(connection, [first])
             end(connection, second, 1, SUCCESS, alerts=NO_ALERTS)
 
     assert [one.kind for one in taken] == ["run_ended", "finding_began"]

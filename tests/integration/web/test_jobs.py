@@ -154,7 +154,7 @@ def test_a_job_that_pings_owes_its_start(desk: Web) -> None:
     assert claim.take(installation, wanted) is not None
 
     with reading(desk.engine) as connection:
-        assert [row["kind"] for row in notices.of_operation(connection, id)] == ["run_started"]
+        assert [row["kind"] for row in notices.of_operations(connection, [id])] == ["run_started"]
 
 
 def test_halves_of_characters_in_a_result_break_no_page(desk: Web) -> None:

@@ -1,12 +1,11 @@
 """Draw charts as the numbers of an SVG; templates write them, without a style or a script."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from models.values.zones import in_zone
-from services.actions.history import AHEAD, BACK, ActionHistory
 from services.overview.timeline import Bar, Lane, Outage, Timeline
 from web.dashboard.drawing.bars import counted
 from web.dashboard.rendering import tone
@@ -149,59 +148,3 @@ def _bar(bar: Bar, lane: Lane, y: float, scale: _Scale, zone: str) -> Mark:
         tip=f"{lane.action}, {in_zone(bar.at, zone)}: {counted(bar.counts)}",
         href=href,
     )
-
-
-CELL = 1.05
-
-
-@dataclass(frozen=True, slots=True)
-class Calendar:
-    """A year as weeks of seven days, Monday first; the names of the days stand beside it."""
-
-    height: float
-    days: tuple[Mark, ...]
-    months: tuple[Label, ...]
-    weekdays: tuple[Label, ...]
-
-
-def calendar(history: ActionHistory, page: str) -> Calendar:
-    """Return the drawing of a year; a day with runs leads to them at `page`."""
-    today = history.now.astimezone(ZoneInfo(history.zone)).date()
-    first, last = today - BACK, today + AHEAD
-    monday = first - timedelta(days=first.weekday())
-    weeks = [monday + timedelta(weeks=number) for number in range((last - monday).days // 7 + 1)]
-    width = 100 / len(weeks)
-    days: list[Mark] = []
-    months = []
-    for column, week in enumerate(weeks):
-        # Its first week: none for the end of a month at the left.
-        if week.day <= 7:
-            months.append(Label(round(column * width, 2), 0.9, f"{week:%b}"))
-        for row in range(7):
-            place = Mark(
-                x=round(column * width, 2),
-                y=round(_day_top(row), 2),
-                width=round(width * 0.86, 2),
-                height=round(CELL * 0.86, 2),
-            )
-            days += _day(week + timedelta(days=row), history, place, page)
-    weekdays = tuple(
-        Label(100, round(_day_top(row) + 0.85, 2), f"{monday + timedelta(days=row):%a}")
-        for row in (0, 2, 4, 6)
-    )
-    return Calendar(round(_day_top(7), 2), tuple(days), tuple(months), weekdays)
-
-
-def _day_top(row: int) -> float:
-    return 1.3 + row * CELL
-
-
-def _day(at: date, history: ActionHistory, place: Mark, page: str) -> Iterator[Mark]:
-    """Yield the mark of a day that had runs, or has some to come."""
-    if known := history.days.get(at):
-        href = f"{page}&since={at}T00:00:00&until={at + timedelta(days=1)}T00:00:00"
-        tip = f"{at:%a} {at}: {counted(known.counts)}"
-        yield replace(place, tone=tone(known.state), tip=tip, href=href)
-    elif coming := history.coming.get(at, 0):
-        tip = say("action.coming_on", day=f"{at:%a} {at}", count=coming)
-        yield replace(place, tone="coming", tip=tip)

@@ -436,6 +436,12 @@ def test_without_a_script_every_page_is_read_and_changed(
         expect(page.locator(".notice span")).to_have_text("Resumed.")
 
 
+def _delete(page: Page) -> None:
+    """Press Delete, of the selected action of a list, or in the menu of its page."""
+    page.locator("[name=uid], main .menu summary").first.click()
+    page.click("main button.danger:text-is('Delete')")
+
+
 @pytest.mark.parametrize("where", ["/actions?q=nightly", "/apps/shop/actions/nightly"])
 def test_without_a_script_a_deletion_asks_first(
     chromium: Chromium, web_on_sqlite: Web, where: str
@@ -443,15 +449,11 @@ def test_without_a_script_a_deletion_asks_first(
     with chromium.tab(web_on_sqlite.url, web_on_sqlite.token(), java_script_enabled=False) as tab:
         page = tab.page
         page.goto(where)
-        if page.locator("[name=uid]").count():
-            page.locator("[name=uid]").first.check()
-        page.click("main button.danger:text-is('Delete')")
+        _delete(page)
         expect(page.locator("main")).to_contain_text("nightly")
         page.goto(where)
         expect(page.locator("main")).to_contain_text("nightly")
-        if page.locator("[name=uid]").count():
-            page.locator("[name=uid]").first.check()
-        page.click("main button.danger:text-is('Delete')")
+        _delete(page)
         page.click("text=Yes, do it")
         expect(page.locator(".notice span")).to_have_text(re.compile("eleted"))
 

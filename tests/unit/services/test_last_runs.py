@@ -1,0 +1,79 @@
+"""What the last runs of an action say: their figures, the last error, and since when."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from services.actions import Revision
+from services.actions.page import ActionPage, figures_of, last_trouble, since_when
+from services.operations.last_runs import LastRun
+from services.upcoming import Action
+
+DUE = datetime(2027, 1, 4, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def runs(*states: str, took_s: float | None = None, why: str | None = None) -> tuple[LastRun, ...]:
+    """Return runs of an hour each, the newest at DUE."""
+    first = DUE - (len(states) - 1) * HOUR
+    return tuple(
+        LastRun(id=uuid4(), at=first + number * HOUR, state=state, took_s=took_s, why=why)
+        for number, state in enumerate(states)
+    )
+
+
+def page(standing: str = "active", **known: Any) -> ActionPage:
+    its: dict[str, Any] = {"standing": standing, "updated_at": DUE}
+    shown = Action.model_construct(**its)
+    plain: dict[str, Any] = dict.fromkeys(ActionPage.__dataclass_fields__, ())
+    return ActionPage(**{**plain, "shown": shown, **known})
+
+
+def revision(number: int, **document: Any) -> Revision:
+    its: dict[str, Any] = {"number": number, "document": document}
+    return Revision.model_construct(**its, effective_from=DUE + number * HOUR)
+
+
+def test_the_figures_are_of_what_ended() -> None:
+    took = [runs("success", took_s=number)[0] for number in range(1, 20)]
+    found = figures_of([*took, *runs("failed", took_s=100.0), *runs("running", "missed")])
+
+    assert found is not None
+    assert (found.median_s, found.p95_s, found.success) == (10.5, 19.0, 0.95)
+    assert figures_of(runs("running", "missed")) is None
+
+
+def test_the_last_error_is_counted_by_its_text() -> None:
+    bad = runs("failed", "missed", "partial", why="no such host")
+    other = runs("failed", why="the disk is full")
+    found = last_trouble([*other, *bad, *runs("success")])
+
+    assert found == (bad[-1], 3)
+    assert last_trouble(runs("success", "skipped")) is None
+
+
+@pytest.mark.parametrize(
+    ("states", "hours"),
+    [
+        pytest.param(("success", "failed", "partial"), 1, id="since_the_first_that_failed"),
+        pytest.param(("failed", "success", "skipped", "success"), 2, id="since_the_last_that_did"),
+        pytest.param(("success", "running"), None, id="as_far_as_is_known"),
+        pytest.param((), None, id="it_never_ran"),
+    ],
+)
+def test_a_status_stands_since_the_first_run_of_its_kind(
+    states: tuple[str, ...], hours: int | None
+) -> None:
+    found = since_when(page(runs=runs(*states)))
+
+    assert found == (None if hours is None else DUE - hours * HOUR)
+
+
+def test_a_pause_begins_with_the_first_revision_that_has_it() -> None:
+    paused = (revision(4, active=False), revision(3, active=False), revision(2))
+
+    assert since_when(page("paused", revisions=paused)) == DUE + 3 * HOUR
+    assert since_when(page("paused", revisions=paused[:2])) is None
+    assert since_when(page("quarantined")) == DUE
