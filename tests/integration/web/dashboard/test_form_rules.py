@@ -197,7 +197,7 @@ def test_save_waits_for_the_preview_of_what_is_written(
         save = page.locator("button:text-is('Save')")
         page.goto(f"/apps/{APP}/actions/nightly/edit")
         expect(save).to_be_enabled()
-        page.route("**/check", lambda route: held.append(route))
+        page.route("**/check", held.append)
         with page.expect_request("**/check"):
             page.fill("[name=time]", "10:15")
             expect(save).to_be_disabled()
