@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -12,8 +11,6 @@ from runtime.config import load_settings
 from runtime.database import make_engine
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Write
-
-AFTER_SEEN = {"after": "instance.user.last_seen", "delay": "P7DT30S"}
 
 
 @pytest.fixture
@@ -191,17 +188,6 @@ def test_an_event_with_an_id_counts_once(call: Call, ann: str) -> None:
     assert (again.code, again.out) == (0, "order.paid 17 already exists; nothing changed\n")
     assert [one["change"] for one in made] == ["sent", "sent"]
     assert made[0]["id"] != made[1]["id"]
-
-
-def test_a_user_is_seen_and_an_older_word_changes_nothing(call: Call, ann: str) -> None:
-    send = ("event", "send", "instance.user.last_seen", "--user", ann)
-    seen: Any = call(*send, "--json").json
-    older = call(*send, "--at", "2026-01-01T00:00:00Z")
-    (row,) = call("user", "list", "--json").json
-
-    assert seen["change"] == "sent"
-    assert row["last_seen_at"] == seen["at"]
-    assert (older.code, "already; nothing changed" in older.out) == (0, True)
 
 
 def test_the_instant_that_an_import_wrote_in_silence_still_raises_its_event(

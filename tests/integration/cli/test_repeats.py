@@ -45,17 +45,6 @@ def make_failed(engine: sa.Engine, action: Change, occurrence: datetime = NOON) 
     return id
 
 
-def test_several_are_retried_in_one_call(call: Call, engine: sa.Engine, broker: Broker) -> None:
-    action = make_action(engine)
-    ids = [make_failed(engine, action, NOON + n * HOUR) for n in range(2)]
-
-    result = call("run", "retry", *map(str, ids), "--json")
-
-    assert (result.code, result.err) == (0, "")
-    assert (result.json["count"], result.json["ids"]) == (2, list(map(str, ids)))
-    assert [message[0] for message in broker.messages("quick")] == [str(id) for id in ids]
-
-
 def test_what_is_refused_is_told_and_the_rest_is_done(call: Call, engine: sa.Engine) -> None:
     failed = make_failed(engine, make_action(engine))
     unknown = uuid4()
@@ -70,15 +59,6 @@ def test_what_is_refused_is_told_and_the_rest_is_done(call: Call, engine: sa.Eng
     assert "'no-id' is not a run's id" in wrong.err
 
 
-def test_when_all_are_refused_nothing_was_done(call: Call, engine: sa.Engine) -> None:
-    waiting = make_operation(engine, make_action(engine), NOON)
-
-    result = call("run", "retry", str(waiting), "--json")
-
-    assert result.code == 2
-    assert [one["why"] for one in result.json["left_out"]] == ["it is pending"]
-
-
 def test_a_wait_in_vain_is_exit_code_1(call: Call, engine: sa.Engine) -> None:
     failed = make_failed(engine, make_action(engine))
 
@@ -86,16 +66,6 @@ def test_a_wait_in_vain_is_exit_code_1(call: Call, engine: sa.Engine) -> None:
 
     assert (result.code, result.out.splitlines()[-1].split()[-1]) == (1, "queued")
     assert f"run {failed} is queued; to look again: minutebook run show" in result.err
-
-
-def test_a_refusal_beside_a_wait_in_vain_is_exit_code_1(call: Call, engine: sa.Engine) -> None:
-    action = make_action(engine)
-    failed, pending = make_failed(engine, action), make_operation(engine, action, NOON + HOUR)
-
-    both = (str(failed), str(pending))
-    result = call("run", "retry", *both, "--wait", "--timeout", "0")
-
-    assert (result.code, len(result.err.splitlines())) == (1, 2)
 
 
 def test_a_cancelled_operation_that_goes_on_is_waited_for_in_vain(

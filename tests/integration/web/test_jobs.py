@@ -190,15 +190,6 @@ def listens(desk: Web) -> bool:
         return "minutebook.job:quick" in workers.listened_queues(connection, LEASE)
 
 
-@pytest.mark.parametrize("pop_timeout_s", [2.0])
-def test_without_a_job_the_answer_is_204(desk: Web) -> None:
-    make_due(desk.engine, make_job(desk.engine, policy={"queue": "crawl"}))
-    client = desk.client(Role.WORKER)
-
-    assert client.get("/jobs/next").status_code == 204
-    assert next_job(client, queue="crawl")["id"] == ID
-
-
 def test_the_oldest_job_of_any_small_app_comes_first(desk: Web) -> None:
     other = make_app(desk.engine, "other")
     given = [("first", DEFAULT_APP), ("second", other), ("third", DEFAULT_APP)]
