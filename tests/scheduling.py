@@ -33,7 +33,7 @@ STORES = ("sqlite", "postgresql")
 SLOW = (
     *("tests/packages/", "tests/worlds/", "tests/fuzz/", "benchmarks/test_benchmarks"),
     *(f"hostile/test_{name}" for name in ("corpus", "cut_sources", "downloads")),
-    *("docs/test_examples", "docs/test_first_change", "scheduler/test_explain_year"),
+    *("docs/test_examples", "docs/test_first_change"),
     *("dashboard/test_pictures", "test_every_page_is_sound", "test_no_page_loses_what_it_shows"),
     *("test_an_import_larger_than_its_memory", "behaves_like_debian_at_its_changes"),
     "test_the_instants_of_random_rules_are_the_same",

@@ -38,7 +38,8 @@ from tests.factories import (
 )
 from tests.virtual_clock import VirtualClock
 
-SEVEN = datetime(2027, 1, 4, 7, 0, tzinfo=UTC)
+# The clocks of Paris go forward in the night that follows.
+SEVEN = datetime(2027, 3, 27, 7, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
@@ -271,8 +272,12 @@ def whens(at: Callable[[int], str]) -> st.SearchStrategy[Any]:
     """Return rules of each kind, of a day or so."""
     dates = st.lists(st.integers(2, 2_000), min_size=1, max_size=4, unique=True)
     crons = [{"cron_rule": rule, "timezone": "UTC"} for rule in ("*/20 * * * *", "7 * * * *")]
+    of_paris = [
+        {"cron_rule": rule, "timezone": "Europe/Paris"}
+        for rule in ("30 2 * * *", "*/20 1-3 * * *", "0 */2 * * *")
+    ]
     return st.one_of(
-        st.sampled_from([*crons, crons]),
+        st.sampled_from([*crons, crons, *of_paris, of_paris]),
         st.builds(lambda some: [{"due_date": at(one)} for one in some], dates),
         st.builds(
             lambda every, jitter: {"every": every * 60, "starting_at": at(0), "jitter": jitter},
@@ -347,7 +352,10 @@ def test_whatever_the_clock_does_each_occurrence_has_one_outcome(
     wanted = occurrences_between(action.plan, action.uid, SEVEN, now)
     without_row = [at for at in wanted if at not in own]
     with reading(engine) as connection:
-        said = {explain(action.uid, at, connection, settings).verdict for at in wanted[::9]}
+        said, beside = (
+            {explain(action.uid, at + off, connection, settings).verdict for at in wanted[::9]}
+            for off in (timedelta(0), timedelta(seconds=1))
+        )
     spans = spans_of(engine, missed_spans.c.action_uid == action.uid)
     deletion.delete(engine, action.uid, author())
 
@@ -358,6 +366,7 @@ def test_whatever_the_clock_does_each_occurrence_has_one_outcome(
         any(one["first_at"] <= at <= one["last_at"] for one, _ in spans) for at in without_row
     )
     assert said <= {"pending", "queued", "missed", "skipped"}
+    assert beside <= {"not_an_occurrence"}
 
 
 @hypothesis_settings(
