@@ -131,12 +131,6 @@ class Page:
         except ValueError:
             return at
 
-    def day_and_clock(self, at: datetime, zone: str) -> str:
-        """Return an instant as day and time on the clock of a zone, with its year if another."""
-        local = at.astimezone(ZoneInfo(zone))
-        year = "" if local.year == self.now.astimezone(ZoneInfo(zone)).year else f" {local.year}"
-        return f"{local:%a %d %b}{year} {local:%H:%M}"
-
     def relative(self, at: datetime) -> str:
         """Return an instant as a distance from now: `in 5 min`, `2 h ago`."""
         seconds = (at - self.now).total_seconds()

@@ -41,8 +41,12 @@
     if (target.closest("[data-keys]") && help) help.showModal();
     const copied = target.closest("[data-copy]");
     if (copied) {
-      const text = document.getElementById(copied.dataset.copy).textContent;
-      navigator.clipboard.writeText(text).then(() => { copied.textContent = copied.dataset.done; });
+      const source = document.getElementById(copied.dataset.copy);
+      const done = () => { copied.textContent = copied.dataset.done; };
+      // A page over plain HTTP has no clipboard, but a selection that can be copied.
+      getSelection().selectAllChildren(source);
+      if (navigator.clipboard) navigator.clipboard.writeText(source.textContent).then(done);
+      else if (document.execCommand("copy")) done();
     }
   });
 
