@@ -1,5 +1,6 @@
 """Render pages: templates, texts, instants in the viewer's zone, and the headers of a page."""
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
@@ -19,6 +20,7 @@ from markupsafe import Markup, escape
 from models.action.schedule import ONE_SECOND
 from models.operation import REQUESTED
 from models.store.operations.eta import left_of
+from models.stored import instant_in
 from models.values import format_instant
 from models.values.durations import lasting
 from models.values.zones import in_zone
@@ -54,6 +56,8 @@ POLICY = "; ".join(
 HEADERS = {"Content-Security-Policy": POLICY, "Referrer-Policy": "same-origin"}
 # The zones that fields offer; every known one is accepted.
 ZONES = pytz.common_timezones
+# As sentences have it; some years and days do not exist.
+_INSTANT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)")
 # How each state of an operation looks: one of the five tones that the style sheet has.
 TONES = {
     "pending": "idle",
@@ -123,6 +127,15 @@ class Page:
         return Markup('<time datetime="{0}" title="{0}">{1}</time>').format(
             format_instant(at), _short(local, now)
         )
+
+    def local(self, text: str) -> Markup:
+        """Return a text with the instants in it as `clock` shows them."""
+        parts = enumerate(_INSTANT.split(text))
+        return Markup("").join(self._instant(one) if n % 2 else escape(one) for n, one in parts)
+
+    def _instant(self, text: str) -> Markup:
+        at = instant_in(text)
+        return escape(text) if at is None else self.clock(at)
 
     def clock_of_line(self, at: str) -> str:
         """Return the time of day of a log line in the viewer's zone; a broken one as it is."""

@@ -37,6 +37,22 @@ def test_the_log_of_a_run_is_on_the_clock_of_the_viewer(web_on_sqlite: Web, brow
     assert "unreadable hello" in page
 
 
+def test_an_instant_in_a_sentence_is_on_the_clock_of_the_viewer(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
+    id = run(shop, "nightly").id
+    error = "<b> not before 2026-01-05T20:30:00Z, 2026-02-31T20:30:00Z"
+    ended(web_on_sqlite, id, "failed", 4, error=error)
+    browser = browse(web_on_sqlite)
+    browser.cookies.set("mb_zone", "Asia/Tokyo")
+
+    page = browser.get(f"/operations/{id}").text
+
+    shown = r'&lt;b&gt; not before <time [^>]*title="2026-01-05T20:30:00Z">[^<]* 05:30</time>, '
+    assert re.search(shown + "2026-02-31T20:30:00Z</p>", page)
+
+
 def test_a_wrong_address_is_told_in_words_of_the_page(web_on_sqlite: Web, browse: Browse) -> None:
     browser = browse(web_on_sqlite)
     data = {"to": "ann"}
