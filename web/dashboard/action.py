@@ -64,7 +64,7 @@ def show_action(
         "figures": page.figures_of(found.runs),
         "year": drawn_year(found.year, runs),
         "steps": _steps(shown.document),
-        "targets": [] if shown.quarantined else notification_targets(shown.document),
+        "targets": notification_targets(_object(shown.document)) if shown.when else [],
         "document": pretty(shown.document),
         **revisions(found.revisions),
         "asked": asked,
@@ -75,14 +75,22 @@ def show_action(
 
 def _steps(document: Any) -> list[tuple[str, str]]:
     """Return the steps of a document, each with what it is about; none of a broken one."""
-    written = document.get("operations") if isinstance(document, Mapping) else None
-    return [(name, _about(its)) for name, its in dict(written or {}).items()]
+    steps = _object(_object(document).get("operations"))
+    return [(name, _about(_object(its))) for name, its in steps.items()]
 
 
-def _about(parameters: Any) -> str:
-    known = parameters if isinstance(parameters, Mapping) else {}
-    found = next((known[key] for key in ABOUT if key in known), "")
-    return found if isinstance(found, str) else " ".join(map(str, found))
+def _about(parameters: Mapping[str, Any]) -> str:
+    match next((parameters[key] for key in ABOUT if key in parameters), ""):
+        case str(text):
+            return text
+        case list(words):
+            return " ".join(map(str, words))
+        case _:
+            return ""
+
+
+def _object(found: Any) -> Mapping[str, Any]:
+    return found if isinstance(found, Mapping) else {}
 
 
 def _restorable(found: page.ActionPage) -> int | None:

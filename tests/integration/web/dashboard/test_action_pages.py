@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from models.roles import Role
 from models.tables import actions
 from services import changes
+from tests.factories import spoil
 from tests.integration.web.conftest import APP, NIGHTLY, Web
 from tests.integration.web.dashboard.conftest import Browse
 from tests.integration.web.test_overview import ended
@@ -122,6 +123,37 @@ def test_a_quarantined_action_offers_the_revision_before_and_no_future(
 
     assert re.search(r'/edit\?revision=1">Restore revision 1<', page)
     assert not re.search(r'/run"|/resume"|id="next"|id="backfill"', page)
+
+
+def test_the_page_of_a_broken_document_is_shown(web_on_sqlite: Web, browse: Browse) -> None:
+    broken = sa.literal('{"operations": [7], "hooks": "x"}', sa.Text)
+    with web_on_sqlite.engine.begin() as connection:
+        spoil(connection, actions.c.name == "nightly", document=broken, plan=broken)
+
+    page = browse(web_on_sqlite).get(ACTION)
+
+    assert page.status_code == 200
+    assert "Its rule cannot be read" in page.text
+
+
+def test_the_page_of_an_action_names_its_steps_and_its_last_error(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    web, shop = web_on_sqlite, web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
+    hooks = {"on_failure": [{"mail": "ann@example.com"}]}
+    changes.apply(shop, [{**NIGHTLY, "owner": "billing", "hooks": hooks}])
+    ended(web, "nightly", "success")
+    ended(web, "nightly", "failed", error="no such host")
+    failed = ended(web, "nightly", "failed", error="no such host")
+
+    page = re.sub(r"<.*?>", " ", browse(web).get(ACTION).text.partition("<h1")[2])
+    shown = " ".join(page.split())
+
+    assert "Tidy up old history · Owner: billing" in shown
+    assert "Last error, in 2 of the last 3 runs: no such host" in shown
+    assert "33 % success" in shown
+    assert "ann@example.com after a failure" in shown
+    assert f'href="/operations/{failed}">no such host</a>' in browse(web).get(ACTION).text
 
 
 def test_the_year_is_that_of_an_action_that_ran(web_on_sqlite: Web, browse: Browse) -> None:
