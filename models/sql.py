@@ -102,6 +102,11 @@ def in_unindexed(column: sa.ColumnElement[str], values: Collection[str]) -> sa.C
     return in_literals(column.concat(sa.literal_column("''")), values)
 
 
+def unindexed(stands: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+    """Return a condition for rows that another one finds: no index of its own serves it."""
+    return sa.case((stands, 1), else_=0) == 1
+
+
 def insert_ignoring(connection: sa.Connection, table: sa.Table) -> Any:
     """Return an insert into `table` that ignores rows with an existing key."""
     return insert_into(connection.dialect.name, table).on_conflict_do_nothing()

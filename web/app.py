@@ -95,7 +95,10 @@ def make_app(opened: Installation) -> FastAPI:
     )
     app.state.installation = opened
     app.state.dispatcher = JobDispatcher(opened)
-    app.state.overviews, app.state.status = TtlCache(overview.overview_of), TtlCache(status.status)
+    app.state.overviews = TtlCache(
+        lambda opened, timeline: overview.overview_of(opened, timeline=timeline)
+    )
+    app.state.status = TtlCache(status.status)
     app.state.pauses = TtlCache(pauses.list_pauses)
     app.state.downloads = DownloadSlots(settings.web.download_s)
     app.state.open_requests = OpenRequests()

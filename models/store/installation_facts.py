@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.operation import OperationState
-from models.sql import database_now, dicts, in_literals
+from models.sql import database_now, dicts, in_literals, unindexed
 from models.store import celery_queues, key_values, pauses
 from models.store.celery_queues import Watched
 from models.store.conditions import IS_LIVE, IS_UNSTARTED
@@ -138,7 +138,8 @@ def waiting(connection: sa.Connection, scope: Scope, for_at_least: timedelta) ->
     ).where(
         IS_UNSTARTED,
         operations.c.waiting_for.is_(None),
-        operations.c.recorded_at < database_now(-for_at_least),
+        # Few wait: SQLite would read all that were ever recorded.
+        unindexed(operations.c.recorded_at < database_now(-for_at_least)),
         ~is_unsent | (operations.c.not_before <= database_now()),
         sa.not_(pauses.is_paused(operations.c)),
         scope.has(operations.c.small_app_id),

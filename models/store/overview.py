@@ -7,28 +7,107 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.operation import OperationState
-from models.sql import database_now, dicts, in_many
+from models.operation import TICKED, TROUBLED, OperationState
+from models.sql import database_now, dicts, in_literals, in_many
 from models.store import measures
-from models.store.conditions import IS_RUNNING, NOT_DELETED
+from models.store.conditions import IS_RUNNING, IS_UNSTARTED, NOT_DELETED
 from models.store.operations import with_names
 from models.store.scope import Scope
 from models.tables import action_cursor, actions, operations, ticks
 from models.worker_kinds import worker_kind_of
 
-DAY = timedelta(days=1)
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+HOUR_S = 3600
+HOURS = 24
+# How many of the last operations say how many begin in time.
+MOST_TIMED = 2_000
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+# Characters of an error that is compared with others.
+LONGEST_ERROR = 300
 
 
-def running(
-    connection: sa.Connection, scope: Scope, limit: int
-) -> tuple[list[dict[str, Any]], int]:
-    """Return up to `limit` running operations, the longest first, and how many run."""
-    its_own = (IS_RUNNING, scope.has(operations.c.small_app_id))
-    count = sa.select(sa.func.count()).where(*its_own).correlate(None).scalar_subquery()
-    query = with_names().add_columns(count.label("running_count")).where(*its_own)
-    rows = dicts(connection, query.order_by(operations.c.started_at).limit(limit))
-    return rows, rows[0]["running_count"] if rows else 0
+def running(connection: sa.Connection, scope: Scope, limit: int) -> list[dict[str, Any]]:
+    """Return up to `limit` running operations, the longest first."""
+    query = with_names().where(IS_RUNNING, scope.has(operations.c.small_app_id))
+    return dicts(connection, query.order_by(operations.c.started_at).limit(limit))
+
+
+def counts(
+    connection: sa.Connection, scope: Scope, now: datetime, late: timedelta
+) -> dict[str, Any]:
+    """Return how many actions and operations there are, by parts of indexes.
+
+    `due` within an hour, `running` and `waiting`, and the oldest of these; `hour_0` to `hour_23`,
+    which were recorded in the last hours. Of the last ones `ticked` began after a tick recorded
+    them, and `on_time` of those less than `late` after they were due.
+    """
+    its, cursor, count = operations.c, action_cursor.c, sa.func.count()
+    its_own, its_actions = scope.has(its.small_app_id), scope.has(actions.c.small_app_id)
+    due = sa.select(count).join_from(action_cursor, actions, actions.c.uid == cursor.action_uid)
+    single = {
+        "actions": sa.select(count).where(NOT_DELETED, its_actions),
+        "due": due.where(cursor.next_occurrence_at <= now + HOUR, NOT_DELETED, its_actions),
+        "running": sa.select(count).where(IS_RUNNING, its_own),
+    }
+    for number in range(HOURS):
+        until = now - (HOURS - 1 - number) * HOUR
+        within = (its.recorded_at > until - HOUR, its.recorded_at <= until)
+        single[f"hour_{number}"] = sa.select(count).where(*within, its_own)
+    # Both of one row: for the least alone SQLite would read all operations in that order.
+    since = sa.func.min(its.recorded_at).label("waiting_since")
+    waiting = sa.select(count.label("waiting"), since).where(IS_UNSTARTED, its_own).subquery()
+    punctual = _punctual(its_own & (its.recorded_at >= now - HOURS * HOUR), late)
+    parts = (one.scalar_subquery().label(name) for name, one in single.items())
+    each = sa.select(waiting, punctual, *parts)
+    return dicts(connection, each.select_from(waiting.join(punctual, sa.true())))[0]
+
+
+def _punctual(chosen: sa.ColumnElement[bool], late: timedelta) -> sa.Subquery:
+    """Return how many of the last operations began after a tick, and how many of them in time."""
+    its = operations.c
+    last = sa.select(its.cause, its.occurrence_at, its.first_started_at).where(chosen)
+    last_ones = last.order_by(its.recorded_at.desc()).limit(MOST_TIMED).subquery()
+    row = last_ones.c
+    ticked = in_literals(row.cause, TICKED) & row.first_started_at.is_not(None)
+    lateness = _epoch(row.first_started_at) - _epoch(row.occurrence_at)
+    on_time = ticked & (lateness < int(late.total_seconds()))
+    counted = {"ticked": ticked, "on_time": on_time}
+    shown = (sa.func.count(sa.case((one, 1))).label(name) for name, one in counted.items())
+    return sa.select(*shown).select_from(last_ones).subquery()
+
+
+def troubled(connection: sa.Connection, scope: Scope, since: datetime) -> list[dict[str, Any]]:
+    """Return how many operations did not go well, by the hour after `since`, and by state."""
+    its = operations.c
+    number = ((_epoch(its.finished_at) - int(since.timestamp())) // HOUR_S).label("hour")
+    query = (
+        sa.select(number, its.state, sa.func.count().label("count"))
+        .where(in_literals(its.state, TROUBLED), its.finished_at >= since)
+        .where(its.finished_at <= database_now(), scope.has(its.small_app_id))
+        .group_by(number, its.state)
+    )
+    return dicts(connection, query)
+
+
+def _epoch(at: sa.ColumnElement[datetime | None]) -> sa.ColumnElement[int]:
+    """Return the seconds from 1970 to an instant."""
+    return sa.cast(sa.extract("epoch", at), sa.BigInteger)
+
+
+def errors(
+    connection: sa.Connection, scope: Scope, since: datetime, limit: int
+) -> list[dict[str, Any]]:
+    """Return the error of up to `limit` operations that ended last, and their actions."""
+    its = operations.c
+    error = sa.func.substr(its.error, 1, LONGEST_ERROR).label("error")
+    query = (
+        sa.select(its.id, its.finished_at, its.action_uid, its.small_app_id, actions.c.name, error)
+        .join(actions, actions.c.uid == its.action_uid)
+        .where(in_literals(its.state, TROUBLED), its.finished_at >= since, its.error.is_not(None))
+        .where(scope.has(its.small_app_id))
+        .order_by(its.finished_at.desc())
+    )
+    return dicts(connection, query.limit(limit))
 
 
 def queues(connection: sa.Connection) -> dict[str, dict[str, Any]]:
@@ -48,18 +127,8 @@ def queues(connection: sa.Connection) -> dict[str, dict[str, Any]]:
     return found
 
 
-def ended(connection: sa.Connection, scope: Scope, limit: int) -> list[UUID]:
-    """Return the actions of up to `limit` operations that ended last, within a day."""
-    at = operations.c.finished_at
-    lately = (at >= database_now(-DAY), scope.has(operations.c.small_app_id))
-    query = sa.select(operations.c.action_uid).where(*lately).order_by(at.desc())
-    return list(connection.execute(query.limit(limit)).scalars())
-
-
-def coming(
-    connection: sa.Connection, scope: Scope, until: datetime, limit: int
-) -> list[dict[str, Any]]:
-    """Return up to `limit` actions with their next occurrence up to `until`, in order.
+def coming(connection: sa.Connection, scope: Scope, limit: int) -> list[dict[str, Any]]:
+    """Return up to `limit` actions with their next occurrence, in its order.
 
     Those that are due have one before now, until a tick decides them. Paused actions have none.
     """
@@ -69,7 +138,7 @@ def coming(
     query = (
         sa.select(*shown, text)
         .join(actions, actions.c.uid == action_cursor.c.action_uid)
-        .where(scope.has(actions.c.small_app_id), at <= until, NOT_DELETED)
+        .where(scope.has(actions.c.small_app_id), at.is_not(None), NOT_DELETED)
         # By the instant alone, as the index has them: names would be sorted for the whole hour.
         .order_by(at)
     )
@@ -94,7 +163,7 @@ def last_runs(
         .correlate(actions)
         .scalar_subquery()
     )
-    since = sa.func.coalesce(oldest, sa.literal(EPOCH, its.occurrence_at.type))
+    since = sa.func.coalesce(oldest, sa.literal(LONG_AGO, its.occurrence_at.type))
     why = sa.func.coalesce(its.error, its.reason).label("why")
     query = (
         sa.select(its.action_uid, its.id, its.occurrence_at, its.state, its.started_at)
@@ -103,14 +172,6 @@ def last_runs(
         .where(in_many(connection, actions.c.uid, list(uids)))
         .where(its.occurrence_at >= since, its.occurrence_at <= database_now())
         .order_by(its.occurrence_at)
-    )
-    return dicts(connection, query)
-
-
-def named(connection: sa.Connection, uids: Collection[UUID]) -> list[dict[str, Any]]:
-    """Return uid, small app, name and plan of actions that are not deleted."""
-    query = sa.select(actions.c.uid, actions.c.small_app_id, actions.c.name, actions.c.plan).where(
-        NOT_DELETED, in_many(connection, actions.c.uid, list(uids))
     )
     return dicts(connection, query)
 
@@ -128,7 +189,7 @@ def counted(
     instant, by default UTC. `id` is one of its operations, as text.
     """
     seconds, at = int(span.total_seconds()), operations.c.occurrence_at
-    epoch = sa.cast(sa.extract("epoch", at), sa.BigInteger)
+    epoch = _epoch(at)
     shifts = [(at < end, sa.literal(int(shift.total_seconds()))) for end, shift in offsets]
     shown = epoch + sa.case(*shifts, else_=shifts[-1][1]) if shifts else epoch
     number = (shown // seconds).label("span")

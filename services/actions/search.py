@@ -80,7 +80,7 @@ def search(
     asked = Asked(installation.scope, wanted, _place(cursor))
     with reading(installation.engine) as connection:
         found, following = _page(connection, installation, asked, limit)
-    items = (FoundAction.of(one, **_schedule(row, zone)) for one, row, zone in found)
+    items = (FoundAction.of(one, **schedule_in(row, zone)) for one, row, zone in found)
     return FoundActions(items=tuple(items), next=following)
 
 
@@ -121,7 +121,7 @@ def count(installation: Installation, wanted: ActionFilter, most: int) -> int | 
         return found_in.count(connection, Asked(installation.scope, wanted), most)
 
 
-def _schedule(row: Mapping[str, Any], zone: str) -> dict[str, Any]:
+def schedule_in(row: Mapping[str, Any], zone: str) -> dict[str, Any]:
     """Return a listed action's rules in words, and their zone; that loads the grammar of rules."""
     from models.action.plan import UnreadablePlan
     from services.actions.rules import rules_in_words, zone_of

@@ -1,43 +1,52 @@
-"""The overview: whether all is well, what is not, what runs, what comes next."""
+"""The overview: whether all is well, what is not, what ran, what runs, what comes next."""
 
-from collections.abc import Mapping
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 from pydantic import Field
 
+from minutebook.steps import SmallApp
+from models.operation import OperationState
 from models.store import overview, tenants
+from models.store.actions import search as found_in
+from models.store.actions.search import ActionFilter, Asked
 from models.store.scope import Scope
 from models.store.tenants.closing import closing_rows, next_open
 from runtime.database import reading
-from services.actions import next_of_plan
+from services.actions import row_of
+from services.actions.search import FoundAction, schedule_in
 from services.daemon import Daemon
 from services.installation import Installation
 from services.operations import OperationRow, views_of
-from services.overview.timeline import Timeline, timeline_of
+from services.operations.last_runs import LastRun, last_runs_of
+from services.overview.errors import ErrorGroup, errors_of
+from services.overview.figures import Figures, figures_of
+from services.overview.timeline import MOST_LANES, Timeline, timeline_of
 from services.verbs import READ, Verb
-from services.verdict import State, Verdict, assess
+from services.verdict import WORDS, Finding, State, Verdict, assess
 from services.view import Instant, View
 
-SOON = timedelta(hours=1)
-SHOWN = 12
+# Actions on the page; what runs is shown up to fewer.
+MOST_ACTIONS = 30
+MOST_RUNNING = 12
 # Calendars may leave nothing of the first ones.
-MOST_READ = 5 * SHOWN
-# How many of the operations that ended last are searched for actions to show.
-MOST_ENDED = 200
+MOST_READ = 2 * MOST_ACTIONS
+Rows = Sequence[Mapping[str, Any]]
+NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 # Of each state of a verdict, on every page.
 TONES = {State.OK: "good", State.ATTENTION: "warn", State.BROKEN: "bad"}
 
 
-class Coming(View):
-    """The next occurrence of an action."""
+class OverviewAction(FoundAction):
+    """An action with its last runs."""
 
-    app: str = Field(description="Its small app.")
-    action: str = Field(description="Name of the action.")
-    uid: UUID = Field(description="Uid of the action.")
-    at: Instant = Field(description="When it is due.")
+    state: str | None = Field(
+        description="What is wrong with it, else `running`, or the state of its last run."
+    )
+    runs: tuple[LastRun, ...] = Field(description="Its last 30 runs, the newest last.")
 
 
 class Overview(View):
@@ -49,35 +58,38 @@ class Overview(View):
     advice: str = Field(description="What to do, or what there is.")
     verdict: Verdict = Field(description="All that is not well.")
     daemon: Daemon | None = Field(description="Null before the first tick.")
-    running: tuple[OperationRow, ...] = Field(description="The longest first.")
-    running_count: int = Field(description="How many operations run now.")
-    coming: tuple[Coming, ...] = Field(description="Of the next hour, in order.")
-    timeline: Timeline = Field(description="What ran and what comes, as bars.")
+    figures: Figures = Field(description="What ran in the last day, what waits and what is due.")
+    actions: tuple[OverviewAction, ...] = Field(
+        description="The first 30: those that need attention, those that run, the next ones."
+    )
+    running: tuple[OperationRow, ...] = Field(description="The first 12, the longest first.")
+    error_groups: tuple[ErrorGroup, ...] = Field(
+        description="Of seven days, the most frequent first."
+    )
+    timeline: Timeline | None = Field(description="If asked for: what ran and comes, as bars.")
 
 
 @Verb("show_overview", "GET /api/overview", READ)
-def overview_of(installation: Installation) -> Overview:
+def overview_of(installation: Installation, *, timeline: bool = False) -> Overview:
     """Show whether all is well and what is not, what runs, and what comes next."""
     with reading(installation.engine) as connection:
-        return _overview(connection, installation)
+        return _overview(connection, installation, timeline=timeline)
 
 
-def _overview(connection: sa.Connection, installation: Installation) -> Overview:
+def _overview(connection: sa.Connection, installation: Installation, *, timeline: bool) -> Overview:
     scope, settings = installation.scope, installation.settings
-    apps = {one.id: one.name for one in tenants.listed(connection)}
-    now, daemon, verdict, *_ = assess(connection, settings, scope, apps)
+    apps = {one.id: one for one in tenants.listed(connection)}
+    names = {id: one.name for id, one in apps.items()}
+    now, daemon, verdict, *_ = assess(connection, settings, scope, names)
     if daemon is not None and scope.small_app_id is not None:
         # The report of a tick counts and names the actions of other small apps, too.
         daemon = daemon.model_copy(update={"report": {}})
-    running, count = overview.running(connection, scope, SHOWN)
-    coming = _coming(connection, scope, now)
-    tone, advice = _shown_as(verdict, count)
-    lanes = dict.fromkeys(
-        [*(one.uid for one in verdict.findings if one.uid is not None)]
-        + [row["action_uid"] for row in running]
-        + [row["uid"] for _, row in coming]
-        + overview.ended(connection, scope, MOST_ENDED)
-    )
+    running = overview.running(connection, scope, MOST_ACTIONS)
+    coming = closing_rows(connection, overview.coming(connection, scope, MOST_READ))
+    figures = figures_of(connection, scope, now, coming)
+    rows = _rows(connection, scope, _order(verdict.findings, running, coming))
+    tone, advice = _shown_as(verdict, figures.running)
+    drawn = rows[:MOST_LANES] if timeline else None
     return Overview(
         now=now,
         tone=tone,
@@ -85,13 +97,11 @@ def _overview(connection: sa.Connection, installation: Installation) -> Overview
         advice=advice,
         verdict=verdict,
         daemon=daemon,
-        running=views_of(running),
-        running_count=count,
-        coming=tuple(
-            Coming(app=apps.get(row["small_app_id"], ""), action=row["name"], uid=row["uid"], at=at)
-            for at, row in coming
-        ),
-        timeline=timeline_of(connection, list(lanes)[:SHOWN], now, apps, settings),
+        figures=figures,
+        actions=_actions(connection, rows, apps, verdict.findings, (now, settings.alert.after)),
+        running=views_of(running[:MOST_RUNNING]),
+        error_groups=errors_of(connection, scope, now, names),
+        timeline=drawn and timeline_of(connection, drawn, now, names, settings.scheduler.tick),
     )
 
 
@@ -104,20 +114,44 @@ def _shown_as(verdict: Verdict, running: int) -> tuple[str, str]:
     return ("busy" if running else "good"), shown
 
 
-def _coming(
-    connection: sa.Connection, scope: Scope, now: datetime
-) -> list[tuple[datetime, dict[str, Any]]]:
-    """Return the actions that are due within the next hour, in order.
-
-    Of what is due now and no tick has decided, the one after that.
-    """
-    until = now + SOON
-    rows = closing_rows(connection, overview.coming(connection, scope, until, MOST_READ))
-    each = ((_next_at(row, now), row) for row in rows)
-    found = [(at, row) for at, row in each if at is not None and at <= until]
-    return sorted(found, key=lambda one: (one[0], one[1]["name"]))[:SHOWN]
+def _order(findings: Iterable[Finding], running: Rows, coming: Rows) -> Sequence[UUID]:
+    """Return the actions that come first: with troubles, running, and by their next occurrence."""
+    by_next = sorted(coming, key=lambda row: (next_open(row) or NEVER, row["name"]))
+    return [
+        *(one.uid for one in findings if one.uid is not None),
+        *(row["action_uid"] for row in running),
+        *(row["uid"] for row in by_next),
+    ]
 
 
-def _next_at(row: Mapping[str, Any], now: datetime) -> datetime | None:
-    at = row["next_occurrence_at"]
-    return next_open(row) if at >= now else next_of_plan(row, now)
+def _rows(connection: sa.Connection, scope: Scope, first: Sequence[UUID]) -> list[dict[str, Any]]:
+    """Return the first actions as they are listed, in their order; too few are filled up."""
+    uids = list(dict.fromkeys(first))[:MOST_ACTIONS]
+    if len(uids) < MOST_ACTIONS:
+        more = found_in.uids(connection, Asked(scope, ActionFilter()), MOST_ACTIONS)
+        uids = list(dict.fromkeys([*uids, *more]))[:MOST_ACTIONS]
+    rows = closing_rows(connection, found_in.of_uids(connection, uids))
+    # A deleted one may still run.
+    kept = (row for row in rows if row["deleted_at"] is None)
+    return sorted(kept, key=lambda row: uids.index(row["uid"]))
+
+
+def _actions(
+    connection: sa.Connection,
+    rows: Rows,
+    apps: Mapping[int, SmallApp],
+    findings: Iterable[Finding],
+    by: tuple[datetime, int],
+) -> tuple[OverviewAction, ...]:
+    """Return actions with their last runs; `by` is now, and after how many failures to alert."""
+    runs = last_runs_of(connection, [row["uid"] for row in rows])
+    troubles = {one.uid: WORDS[one.kind] for one in findings if one.uid is not None}
+    found = []
+    for row in rows:
+        app, its_own = apps[row["small_app_id"]], runs.get(row["uid"], ())
+        is_running = any(one.state == OperationState.RUNNING for one in its_own)
+        state = troubles.get(row["uid"]) or ("running" if is_running else row["last_state"])
+        one = row_of(row, *by, app.name)
+        schedule = schedule_in(row, app.zone)
+        found.append(OverviewAction.of(one, **schedule, state=state, runs=its_own))
+    return tuple(found)

@@ -1,7 +1,7 @@
 """The timeline of an overview: what the actions that matter did, and what is to come."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 from uuid import UUID
@@ -9,20 +9,27 @@ from uuid import UUID
 import sqlalchemy as sa
 from pydantic import Field
 
-from models.action.plan import Plan, UnreadablePlan
+from models.action.plan import UnreadablePlan
+from models.action.rule import EPOCH
 from models.action.schedule import ONE_SECOND
 from models.operation import worst
 from models.store import overview
-from models.store.tenants.closing import closing_rows
+from models.store.actions.status import plan_in
 from models.stored import uuid_in
-from runtime.config import Settings
 from scheduler.occurrence import next_occurrences
 from services.view import Instant, Seconds, View
 
-# How far a timeline reaches back and ahead, and the span of a bar.
-BACK = timedelta(days=1)
-AHEAD = BACK / 2
-SPAN = timedelta(minutes=15)
+# Lanes of a timeline.
+MOST_LANES = 12
+# How far it reaches back, and the span of a bar: the first that is as old as the actions. It
+# reaches half as far ahead.
+SCALES = (
+    (timedelta(hours=1), timedelta(minutes=1)),
+    (timedelta(hours=3), timedelta(minutes=2)),
+    (timedelta(hours=6), timedelta(minutes=5)),
+    (timedelta(hours=12), timedelta(minutes=10)),
+    (timedelta(days=1), timedelta(minutes=15)),
+)
 
 
 class Bar(View):
@@ -52,7 +59,7 @@ class Outage(View):
 
 
 class Timeline(View):
-    """The last day, and half a day to come."""
+    """The last day or less, and half as much to come."""
 
     since: Instant = Field(description="Its beginning.")
     now: Instant = Field(description="The database's clock when it was read.")
@@ -64,38 +71,37 @@ class Timeline(View):
 
 def timeline_of(
     connection: sa.Connection,
-    uids: Sequence[UUID],
+    rows: Sequence[Mapping[str, Any]],
     now: datetime,
     apps: Mapping[int, str],
-    settings: Settings,
+    tick: timedelta,
 ) -> Timeline:
-    """Return the timeline of some actions, in their order."""
-    since, until = now - BACK, now + AHEAD
-    rows = closing_rows(connection, overview.named(connection, uids) if uids else ())
-    found = {row["uid"]: row for row in rows}
-    bars = _bars(overview.counted(connection, list(found), since, SPAN) if found else ())
-    ticked = overview.ticked(connection, since)
+    """Return the timeline of some listed actions, in their order, since the oldest is stored."""
+    oldest = min((row["created_at"] for row in rows), default=now)
+    back, span = next((one for one in SCALES if now - oldest <= one[0]), SCALES[-1])
+    since, until = now - back, now + back / 2
+    counted = overview.counted(connection, [row["uid"] for row in rows], since, span)
+    bars = _bars(counted, span)
     return Timeline(
         since=since,
         now=now,
         until=until,
-        span_s=SPAN.total_seconds(),
+        span_s=span.total_seconds(),
         lanes=tuple(
             Lane(
-                app=apps.get(found[uid]["small_app_id"], ""),
-                action=found[uid]["name"],
-                uid=uid,
-                bars=bars.get(uid, ()),
-                coming=_coming(found[uid], now, until),
+                app=apps.get(row["small_app_id"], ""),
+                action=row["name"],
+                uid=row["uid"],
+                bars=bars.get(row["uid"], ()),
+                coming=tuple(_coming(row, now, until, span)),
             )
-            for uid in uids
-            if uid in found
+            for row in rows
         ),
-        outages=tuple(_outages(ticked, now, settings.scheduler.tick)),
+        outages=tuple(_outages(overview.ticked(connection, since), now, tick)),
     )
 
 
-def _bars(rows: Iterable[Mapping[str, Any]]) -> dict[UUID, tuple[Bar, ...]]:
+def _bars(rows: Iterable[Mapping[str, Any]], span: timedelta) -> dict[UUID, tuple[Bar, ...]]:
     spans: dict[tuple[UUID, int], list[Mapping[str, Any]]] = {}
     for row in rows:
         spans.setdefault((row["action_uid"], row["span"]), []).append(row)
@@ -104,7 +110,7 @@ def _bars(rows: Iterable[Mapping[str, Any]]) -> dict[UUID, tuple[Bar, ...]]:
         counts = {row["state"]: row["count"] for row in some}
         is_one = sum(counts.values()) == 1
         bar = Bar(
-            at=datetime.fromtimestamp(number * SPAN.total_seconds(), UTC),
+            at=EPOCH + number * span,
             state=worst(counts),
             counts=counts,
             operation_id=uuid_in(some[0]["id"]) if is_one else None,
@@ -113,19 +119,16 @@ def _bars(rows: Iterable[Mapping[str, Any]]) -> dict[UUID, tuple[Bar, ...]]:
     return made
 
 
-def _coming(row: Mapping[str, Any], since: datetime, until: datetime) -> tuple[datetime, ...]:
-    plan = row["plan"]
-    if isinstance(plan, UnreadablePlan) or not plan.active:
-        return ()
-    return tuple(_first_of_spans(plan, row["uid"], since, until))
-
-
-def _first_of_spans(plan: Plan, uid: UUID, since: datetime, until: datetime) -> Iterator[datetime]:
+def _coming(
+    row: Mapping[str, Any], since: datetime, until: datetime, span: timedelta
+) -> Iterator[datetime]:
     """Yield the first occurrence in (since, until] of each span, ascending."""
-    while (found := next_occurrences(plan, uid, since, 1)) and found[0] <= until:
+    plan = plan_in(row)
+    if isinstance(plan, UnreadablePlan) or not plan.active:
+        return
+    while (found := next_occurrences(plan, row["uid"], since, 1)) and found[0] <= until:
         yield found[0]
-        number = found[0].timestamp() // SPAN.total_seconds()
-        since = datetime.fromtimestamp((number + 1) * SPAN.total_seconds(), UTC) - ONE_SECOND
+        since = EPOCH + ((found[0] - EPOCH) // span + 1) * span - ONE_SECOND
 
 
 def _outages(ticked: Sequence[datetime], now: datetime, tick: timedelta) -> Iterable[Outage]:

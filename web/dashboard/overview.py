@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
+from models.store.tenants import GIVEN_OWNER
 from runtime.plug_ins import plug_ins
-from services.overview import SHOWN, Overview
+from services.overview import Overview
 from services.verdict import WORDS
 from web.cache import TtlCache
 from web.dashboard import drawing
+from web.dashboard.drawing.bars import bars, hours
 from web.dashboard.rendering import Page, render
 from web.dashboard.session import Viewer, is_fragment
 
@@ -18,6 +20,8 @@ router = APIRouter(include_in_schema=False)
 # pages ask the database no more often than one.
 FRESH_S = 2.0
 KEPT_S = 15.0
+# Actions with troubles above the grid, which has more of them.
+MOST_TROUBLES = 5
 # What an installation begins with, where nothing ran yet.
 BEGIN = {
     "create": "minutebook init && minutebook action add hello.yaml",
@@ -29,22 +33,23 @@ IMPORT = (
 
 
 @router.get("/")
-def overview(request: Request, visitor: Viewer) -> HTMLResponse:
-    """Show the overview; htmx asks only for its live part."""
-    is_part = is_fragment(request)
+def overview(request: Request, visitor: Viewer, view: str = "") -> HTMLResponse:
+    """Show the overview, with bars along the time if asked; htmx asks only for its live part."""
+    is_part, zone = is_fragment(request), Page(request).zone
     overviews: TtlCache[Overview] = request.app.state.overviews
-    shown = overviews.of(visitor.opened, KEPT_S if is_part else FRESH_S)
-    drawn = drawing.timeline(shown.timeline, Page(request).zone)
-    template = "overview_live.html" if is_part else "overview.html"
-    troubles = [one for one in shown.verdict.findings if one.uid is not None]
+    shown = overviews.of(visitor.opened, KEPT_S if is_part else FRESH_S, view == "time")
+    is_new = all(one.owner == GIVEN_OWNER for one in shown.actions)
     values = {
         "shown": shown,
-        "drawn": drawn,
-        "troubles": troubles[:SHOWN],
+        "drawn": shown.timeline and drawing.timeline(shown.timeline, zone),
+        "bars": {one.uid: bars(one.runs, zone) for one in shown.actions},
+        "hours": hours(shown.figures.hours, zone),
+        "troubles": [one for one in shown.verdict.findings if one.uid is not None],
+        "most": MOST_TROUBLES,
         "words": WORDS,
-        "ways_to_begin": [*BEGIN.items(), *_imports()],
+        "ways_to_begin": [*BEGIN.items(), *_imports()] if is_new else [],
     }
-    return render(request, template, values)
+    return render(request, "overview_live.html" if is_part else "overview.html", values)
 
 
 def _imports() -> Iterator[tuple[str, str]]:

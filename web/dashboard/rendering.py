@@ -58,7 +58,7 @@ HEADERS = {"Content-Security-Policy": POLICY, "Referrer-Policy": "same-origin"}
 ZONES = pytz.common_timezones
 # As sentences have it; some years and days do not exist.
 _INSTANT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)")
-# How each state of an operation looks: one of the five tones that the style sheet has.
+# How each state of an operation, or trouble of an action, looks: a tone of the style sheet.
 TONES = {
     "pending": "idle",
     "queued": "idle",
@@ -70,6 +70,10 @@ TONES = {
     "cancelled": "idle",
     "skipped": "idle",
     "dropped": "idle",
+    "quarantined": "bad",
+    "overdue": "warn",
+    "never ran": "warn",
+    "slow": "warn",
 }
 
 

@@ -1,5 +1,6 @@
 """Find actions a page at a time, by words, owner, task and status."""
 
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -61,9 +62,20 @@ def page(
     They have their documents only if asked for.
     """
     # Only the status of those on the page is read.
-    uids = connection.execute(_chosen(asked).limit(limit)).scalars().all()
+    return of_uids(connection, uids(connection, asked, limit), has_documents=has_documents)
+
+
+def uids(connection: sa.Connection, asked: Asked, limit: int) -> Sequence[UUID]:
+    """Return the uids of up to `limit` actions, by name and small app."""
+    return connection.execute(_chosen(asked).limit(limit)).scalars().all()
+
+
+def of_uids(
+    connection: sa.Connection, uids: Collection[UUID], *, has_documents: bool = False
+) -> list[dict[str, Any]]:
+    """Return the actions of these uids with their status, by name and small app."""
     found = listing(has_documents=has_documents)
-    found = found.where(in_many(connection, actions.c.uid, uids))
+    found = found.where(in_many(connection, actions.c.uid, list(uids)))
     return dicts(connection, found.order_by(*_BY_NAME))
 
 

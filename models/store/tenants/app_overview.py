@@ -1,6 +1,5 @@
 """The overview of a small app: its actions and people."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -24,7 +23,6 @@ from models.trust import Trust
 
 # How many actions are read for the one that is due next: calendars may leave nothing of the first.
 NEXT_READ = 100
-LAST = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 def overview(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
@@ -74,7 +72,7 @@ def _active_names(small_app_id: int, limit: int) -> sa.Select[Any]:
 
 def _next(connection: sa.Connection, small_app_id: int) -> dict[str, Any] | None:
     """Return the clock action that is due next."""
-    rows = closing_rows(connection, coming(connection, Scope(small_app_id), LAST, NEXT_READ))
+    rows = closing_rows(connection, coming(connection, Scope(small_app_id), NEXT_READ))
     due = [(at, row["name"]) for row in rows if (at := next_open(row)) is not None]
     at, name = min(due, default=(None, None))
     return None if at is None else {"action": name, "at": at}

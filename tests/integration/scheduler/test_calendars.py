@@ -151,4 +151,4 @@ def test_the_next_is_found_behind_many_that_a_calendar_leaves_out(
         of_app = app_overview.overview(connection, app.id)
 
     assert of_app["next"] == {"action": "open", "at": soon}
-    assert [(one.action, one.at) for one in shown.coming] == [("open", soon)]
+    assert (shown.actions[0].name, shown.figures.due, shown.figures.next_at) == ("open", 1, soon)

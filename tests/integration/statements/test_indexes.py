@@ -317,11 +317,13 @@ def test_an_overview_reads_what_it_shows(filled: Filled, statements: Statements)
     statements.is_repeated = False
 
     with statements.captured(), reading(filled.engine) as connection:
-        overview.ended(connection, WHOLE_INSTALLATION, 200)
         overview.running(connection, WHOLE_INSTALLATION, 12)
-        overview.coming(connection, WHOLE_INSTALLATION, filled.now + timedelta(hours=1), 12)
+        overview.coming(connection, WHOLE_INSTALLATION, 12)
+        overview.errors(connection, WHOLE_INSTALLATION, filled.now - timedelta(hours=1), 12)
+        overview.counts(connection, WHOLE_INSTALLATION, filled.now, MINUTE)
+        overview.troubled(connection, WHOLE_INSTALLATION, filled.now)
 
-    assert_indexed(statements, "operations_finished", "action_cursor_due")
+    assert_indexed(statements, "operations_finished", "operations_troubled", "action_cursor_due")
 
 
 def test_the_last_runs_of_actions_are_read_whatever_ran_before(

@@ -71,7 +71,8 @@ def missed(web: Web) -> UUID:
     with web.engine.begin() as connection:
         row = connection.execute(sa.select(operations)).mappings().one()
         late = {"state": "missed", "reason": "too late", "finished_at": now, "occurrence_at": now}
-        values = {**row, **late, "id": uuid4(), "cause": "schedule", "started_at": None}
+        never = dict.fromkeys(("first_started_at", "started_at"))
+        values = {**row, **late, **never, "id": uuid4(), "cause": "schedule"}
         connection.execute(sa.insert(operations).values(values))
         return UUID(str(values["id"]))
 
@@ -102,23 +103,61 @@ def test_what_failed_is_named_with_its_remedy_until_a_later_run_succeeds(
         "the server said no",
         str(id),
     )
-    # Around its hour, the maintenance of the small app comes too.
-    assert shown["timeline"]["lanes"][0]["action"] == "nightly"
-    assert [bar["state"] for bar in shown["timeline"]["lanes"][0]["bars"]] == ["failed"]
+    first = shown["actions"][0]
+    assert (first["name"], first["state"]) == ("nightly", "failed")
+    assert [(run["id"], run["state"], run["took_s"]) for run in first["runs"]] == [
+        (str(id), "failed", 60.0)
+    ]
 
 
-def test_an_action_that_was_just_stored_is_seen_to_come(web: Web, client: httpx.Client) -> None:
-    # Paused, it does not come, not even in the hour before its own time.
+def test_the_first_actions_are_those_with_problems_then_running_then_the_next(
+    web: Web, client: httpx.Client
+) -> None:
+    # Paused, it has no next run, not even in the hour before its own time.
     client.post("/api/actions/nightly:pause", params={"app": APP}).raise_for_status()
-    soon = {**NIGHTLY, "name": "soon", "when": {"every": 600}}
-    client.post("/api/actions:apply", params={"app": APP}, json=[soon]).raise_for_status()
+    names = {"late": 600, "runs": 900, "soon": 300, "failed": 1200}
+    stored = [{**NIGHTLY, "name": name, "when": {"every": every}} for name, every in names.items()]
+    client.post("/api/actions:apply", params={"app": APP}, json=stored).raise_for_status()
+    ended(web, "runs", "running")
+    ended(web, "failed", "failed")
 
     shown = overview(client)
 
-    # Around its hour, the maintenance of the small app comes too.
-    coming = {one["action"] for one in shown["coming"]}
-    lanes = {lane["action"] for lane in shown["timeline"]["lanes"]}
-    assert (coming - {"maintenance"}, lanes - {"maintenance"}) == ({"soon"}, {"soon"})
+    in_order = [one["name"] for one in shown["actions"] if one["name"] != "maintenance"]
+    assert in_order == ["failed", "runs", "soon", "late", "nightly"]
+    assert [one["state"] for one in shown["actions"][:3]] == ["failed", "running", None]
+
+
+def test_an_overview_counts_what_ran_waits_and_is_due(web: Web, client: httpx.Client) -> None:
+    soon = {**NIGHTLY, "name": "soon", "when": {"every": 600}}
+    client.post("/api/actions:apply", params={"app": APP}, json=[soon]).raise_for_status()
+    ended(web, "nightly", "failed")
+    missed(web)
+    on_time, late = (ended(web, "soon", "success") for _ in range(2))
+    for id, lateness in ((on_time, 1), (late, 90)):
+        due = now_of(web) - MINUTE - timedelta(seconds=lateness)
+        update_operation(web.engine, id, cause="schedule", occurrence_at=due)
+    run(web.opened.for_request(APP, is_bound=True, bearer="tests"), "soon")
+
+    figures = overview(client)["figures"]
+
+    assert (figures["runs"], figures["failed"], figures["missed"]) == (5, 1, 1)
+    assert (figures["hours"][-1]["runs"], figures["hours"][-1]["failed"]) == (5, 1)
+    assert (figures["on_time"], figures["waiting"]) == (0.5, 1)
+    assert figures["due"] >= 1
+
+
+def test_errors_are_grouped_by_their_text(web: Web, client: httpx.Client) -> None:
+    for number in (7, 12):
+        ended(web, "nightly", "failed", error=f"no printer in room {number}\nTraceback")
+    last = ended(web, "nightly", "failed", error="no such host")
+
+    groups = overview(client)["error_groups"]
+
+    told = [(one["text"], one["count"], one["action_count"]) for one in groups]
+    assert told == [("no printer in room …", 2, 1), ("no such host", 1, 1)]
+    assert groups[1]["operation"] == str(last)
+    assert groups[0]["actions"][0]["action"] == "nightly"
 
 
 def test_what_runs_is_shown_and_all_is_well(web: Web, client: httpx.Client) -> None:
@@ -127,7 +166,8 @@ def test_what_runs_is_shown_and_all_is_well(web: Web, client: httpx.Client) -> N
 
     shown = overview(client)
 
-    assert (shown["tone"], shown["sentence"], shown["running_count"]) == ("busy", HEALTHY, 1)
+    assert (shown["tone"], shown["sentence"]) == ("busy", HEALTHY)
+    assert shown["figures"]["running"] == 1
     assert [one["id"] for one in shown["running"]] == [str(id)]
 
 
@@ -137,7 +177,7 @@ def test_a_gap_between_ticks_is_an_outage(web: Web, client: httpx.Client) -> Non
         for ago in (30, 29, 10, 9, 0):
             ticks.report(connection, "here:1", now - ago * MINUTE, 5.0, {"recorded": 3})
 
-    shown = overview(client)["timeline"]
+    shown = overview(client, timeline="true")["timeline"]
 
     lengths = [
         datetime.fromisoformat(one["until"]) - datetime.fromisoformat(one["since"])
@@ -199,8 +239,9 @@ def test_an_action_of_each_minute_comes_on_each_day(web: Web, client: httpx.Clie
 
     (lane,) = (
         one
-        for one in client.get("/api/overview").json()["timeline"]["lanes"]
+        for one in overview(client, timeline="true")["timeline"]["lanes"]
         if one["action"] == "often"
     )
 
-    assert len(lane["coming"]) in {48, 49}
+    # Of an installation that is not an hour old: a bar a minute, and half an hour ahead.
+    assert len(lane["coming"]) in {29, 30}

@@ -1,20 +1,23 @@
 """How the dashboard draws the timeline."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
-from services.overview.timeline import AHEAD, BACK, SPAN, Timeline
+import pytest
+
+from services.overview.timeline import SCALES, Timeline
 from web.dashboard.drawing import timeline
 
 NOW = datetime(2026, 11, 22, 20, 10, tzinfo=UTC)
 
 
-def drawn() -> Timeline:
-    until = NOW + AHEAD
+def drawn(scale: tuple[timedelta, timedelta] = SCALES[-1]) -> Timeline:
+    back, span = scale
     return Timeline(
-        since=NOW - BACK,
+        since=NOW - back,
         now=NOW,
-        until=until,
-        span_s=SPAN.total_seconds(),
+        until=NOW + back / 2,
+        span_s=span.total_seconds(),
         lanes=(),
         outages=(),
     )
@@ -33,3 +36,11 @@ def test_an_hour_at_an_edge_of_the_timeline_has_a_line_without_a_cut_off_label()
     assert texts[0] == "Sun 00:00"
     assert texts[-2:] == ["06:00", ""]
     assert hours[-1].x > hours[-2].x
+
+
+@pytest.mark.parametrize("scale", SCALES, ids=lambda one: str(one[0]))
+def test_every_scale_has_labels_that_stand_apart(scale: tuple[timedelta, timedelta]) -> None:
+    places = [one.x for one in timeline(drawn(scale), "Asia/Kolkata").hours]
+
+    assert 5 <= len(places) <= 13
+    assert min(b - a for a, b in pairwise(places)) > 7

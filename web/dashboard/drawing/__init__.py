@@ -14,11 +14,11 @@ from web.dashboard.texts import say
 # Charts are not scaled: along the time they are as wide as the page, in percent; all else is in
 # `rem`, so that their words are as large as the page's.
 LANE = 1.75
-TOP = 1.7
-LONGEST_NAME = 20
 # Half of the longest label of an hour, in percent: nearer to an edge, it would be cut off.
 LABEL_SPACE = 4.0
-HOURS = 3
+LABELS = 12
+HOUR = timedelta(hours=1)
+STEPS = (HOUR / 4, HOUR / 2, HOUR, 2 * HOUR, 3 * HOUR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class DrawnLane:
-    """A lane: its name, where it leads, and its marks in the order of time."""
+    """A lane: its action, where it leads, and its marks in the order of time."""
 
-    name: Label
-    title: str
+    name: str
+    app: str
     href: str
     marks: tuple[Mark, ...]
     coming: tuple[Mark, ...]
@@ -56,9 +56,8 @@ class DrawnLane:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A timeline as it is drawn: names beside the marks."""
+    """A timeline as it is drawn: lanes, each as high, and what stands in all of them."""
 
-    height: float
     now: float
     hours: tuple[Label, ...]
     lanes: tuple[DrawnLane, ...]
@@ -68,23 +67,19 @@ class Drawing:
 def timeline(shown: Timeline, zone: str) -> Drawing:
     """Return the drawing of a timeline, with hours on the clock of a zone."""
     scale = _Scale(shown.since, shown.until, timedelta(seconds=shown.span_s))
-    height = TOP + LANE * len(shown.lanes)
     return Drawing(
-        height=height,
         now=scale.x(shown.now),
         hours=tuple(_hours(shown, scale, zone)),
-        lanes=tuple(
-            _lane(lane, TOP + LANE * place, scale, zone) for place, lane in enumerate(shown.lanes)
-        ),
-        outages=tuple(_outage(one, scale, zone, height) for one in shown.outages),
+        lanes=tuple(_lane(lane, scale, zone) for lane in shown.lanes),
+        outages=tuple(_outage(one, scale, zone) for one in shown.outages),
     )
 
 
-def _outage(one: Outage, scale: "_Scale", zone: str, height: float) -> Mark:
+def _outage(one: Outage, scale: "_Scale", zone: str) -> Mark:
     x = scale.x(one.since)
     since, until = in_zone(one.since, zone), in_zone(one.until, zone)
     tip = say("overview.outage", since=since, until=until)
-    return Mark(x, TOP - 0.3, max(0.2, scale.x(one.until) - x), height - TOP + 0.3, tip=tip)
+    return Mark(x, 0, max(0.2, scale.x(one.until) - x), LANE, tip=tip)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,40 +95,37 @@ class _Scale:
 
     @property
     def bar(self) -> float:
-        """The width of a bar: that of its span, with a gap, but never too narrow to be seen."""
-        return round(max(0.3, 100 * (self.span / (self.until - self.since)) - 0.1), 2)
+        """The width of a bar: two thirds of its span, so that bars stand apart."""
+        return round(67 * (self.span / (self.until - self.since)), 2)
 
 
 def _hours(shown: Timeline, scale: _Scale, zone: str) -> Iterator[Label]:
-    """Return a label at each third hour of the zone's clock; near an edge it is without a text."""
-    local = shown.since.astimezone(ZoneInfo(zone))
-    at = local.replace(minute=0, second=0, microsecond=0).astimezone(UTC)
-    while (at := at + timedelta(hours=1)) <= shown.until:
+    """Yield a label at whole hours of the zone's clock, or parts; near an edge without a text."""
+    step = next(one for one in STEPS if (shown.until - shown.since) / one <= LABELS)
+    at = shown.since.astimezone(ZoneInfo(zone)).replace(minute=0, second=0, microsecond=0)
+    at = at.astimezone(UTC)
+    while (at := at + min(step, HOUR)) <= shown.until:
         local = at.astimezone(ZoneInfo(zone))
-        if not local.hour % HOURS and not local.minute:
+        if at > shown.since and not (local.hour * 60 + local.minute) % (step.seconds // 60):
             x = scale.x(at)
-            text = f"{local:%H:%M}" if local.hour else f"{local:%a %H:%M}"
+            text = f"{local:%H:%M}" if local.hour or local.minute else f"{local:%a %H:%M}"
             yield Label(x, 0.9, text if LABEL_SPACE <= x <= 100 - LABEL_SPACE else "")
 
 
-def _lane(lane: Lane, y: float, scale: _Scale, zone: str) -> DrawnLane:
-    name = (
-        lane.action if len(lane.action) <= LONGEST_NAME else f"{lane.action[: LONGEST_NAME - 1]}…"
-    )
-    href = f"/apps/{lane.app}/actions/{lane.uid}"
+def _lane(lane: Lane, scale: _Scale, zone: str) -> DrawnLane:
     return DrawnLane(
-        name=Label(100, y + 1.15, name),
-        title=f"{lane.app} · {lane.action}",
-        href=href,
-        marks=tuple(_bar(bar, lane, y, scale, zone) for bar in lane.bars),
+        name=lane.action,
+        app=lane.app,
+        href=f"/apps/{lane.app}/actions/{lane.uid}",
+        marks=tuple(_bar(bar, lane, scale, zone) for bar in lane.bars),
         coming=tuple(
-            Mark(scale.x(at), y + 0.55, 0.1, 0.6, tip=f"{lane.action}: {in_zone(at, zone)}")
+            Mark(scale.x(at), 0.55, 0, 0.6, tip=f"{lane.action}: {in_zone(at, zone)}")
             for at in lane.coming
         ),
     )
 
 
-def _bar(bar: Bar, lane: Lane, y: float, scale: _Scale, zone: str) -> Mark:
+def _bar(bar: Bar, lane: Lane, scale: _Scale, zone: str) -> Mark:
     href = (
         f"/operations/{bar.operation_id}"
         if bar.operation_id
@@ -141,7 +133,7 @@ def _bar(bar: Bar, lane: Lane, y: float, scale: _Scale, zone: str) -> Mark:
     )
     return Mark(
         x=scale.x(bar.at),
-        y=y + 0.3,
+        y=0.3,
         width=scale.bar,
         height=1.15,
         tone=tone(bar.state),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from models.values.zones import in_zone
 from services.operations.last_runs import SHOWN, LastRun
+from services.overview.figures import Hour
 from services.words import brief
 from web.dashboard.texts import say
 
@@ -79,3 +80,32 @@ def _tip(one: LastRun, zone: str) -> str:
     took = "" if one.took_s is None else f", {brief(one.took_s)}"
     why = f": {one.why}" if one.why else ""
     return f"{say(f'state.{one.state}')}, {in_zone(one.at, zone)}{took}{why}"
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnHour:
+    """The runs of an hour: the height of all of them, and of those that failed."""
+
+    x: int
+    height: int
+    failed: int
+    tip: str
+
+
+def hours(shown: Sequence[Hour], zone: str) -> tuple[DrawnHour, ...]:
+    """Return the drawing of hours in their order, the busiest of full height."""
+    most = max((one.runs for one in shown), default=0)
+    return tuple(
+        DrawnHour(
+            x=STEP * place,
+            height=_part(one.runs, most),
+            failed=_part(one.failed, most),
+            tip=say("figures.hour", since=in_zone(one.since, zone), runs=one.runs, bad=one.failed),
+        )
+        for place, one in enumerate(shown)
+    )
+
+
+def _part(count: int, most: int) -> int:
+    """Return the height of a count; one is seen beside thousands."""
+    return max(2, round(HIGH * count / most)) if count else 0

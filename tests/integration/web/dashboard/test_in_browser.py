@@ -373,8 +373,8 @@ def test_a_live_page_leaves_chart_and_focus_where_the_reader_put_them(
 ) -> None:
     with chromium.tab(web_on_sqlite.url, web_on_sqlite.token(), 390) as tab:
         page = tab.page
-        page.goto("/")
-        chart, lane = page.locator(".scroll.lanes"), page.locator("svg.names a").first
+        page.goto("/?view=time")
+        chart, lane = page.locator(".scroll.timeline"), page.locator(".lane .named a").first
         assert chart.evaluate("one => one.scrollLeft") > 0
         lane.focus()
         chart.evaluate("one => { one.scrollLeft = 7 }")
