@@ -102,10 +102,11 @@ def shown_in(
     row: Mapping[str, Any],
     now: datetime,
     count: int = SHOWN,
+    runs: int = SHOWN,
 ) -> Action:
-    """Return a stored action with all details and its next `count` occurrences."""
+    """Return a stored action with all details, its next `count` occurrences and last `runs`."""
     app = app_of(connection, installation, row)
-    recent = operations.recent(connection, SHOWN, uid=row["uid"])
+    recent = operations.recent(connection, runs, uid=row["uid"]) if runs else ()
     filled = backfills.of_action(connection, row["uid"], SHOWN)
     after_it = actions.dependants(connection, row["small_app_id"], row["name"], MOST_DEPENDANTS)
     upcoming = upcoming_in(connection, row, now, app.zone, count)

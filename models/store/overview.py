@@ -145,6 +145,17 @@ def coming(connection: sa.Connection, scope: Scope, limit: int) -> list[dict[str
     return dicts(connection, query.limit(limit))
 
 
+# Built once: both tables are wide.
+_EACH = operations.alias()
+_OLDEST = (
+    sa.select(_EACH.c.occurrence_at)
+    .where(_EACH.c.action_uid == actions.c.uid, _EACH.c.occurrence_at <= database_now())
+    .order_by(_EACH.c.occurrence_at.desc())
+    .limit(1)
+    .correlate(actions)
+)
+
+
 def last_runs(
     connection: sa.Connection, uids: Collection[UUID], limit: int
 ) -> list[dict[str, Any]]:
@@ -153,16 +164,7 @@ def last_runs(
     There are more of an action if several have the instant of the oldest. `why` is a reason or an
     error.
     """
-    each, its = operations.alias(), operations.c
-    oldest = (
-        sa.select(each.c.occurrence_at)
-        .where(each.c.action_uid == actions.c.uid, each.c.occurrence_at <= database_now())
-        .order_by(each.c.occurrence_at.desc())
-        .limit(1)
-        .offset(limit - 1)
-        .correlate(actions)
-        .scalar_subquery()
-    )
+    oldest, its = _OLDEST.offset(limit - 1).scalar_subquery(), operations.c
     since = sa.func.coalesce(oldest, sa.literal(LONG_AGO, its.occurrence_at.type))
     why = sa.func.coalesce(its.error, its.reason).label("why")
     query = (

@@ -89,9 +89,9 @@ def action_page(
         row = find(connection, installation, name, include_deleted=True)
         now, uid = read_clock(connection), row["uid"]
         deleted_at: datetime | None = row["deleted_at"]
-        shown = shown_in(connection, installation, row, now, count)
+        shown = shown_in(connection, installation, row, now, count, runs=0)
         runs = last_runs_of(connection, [uid]).get(uid, ())
-        its_notices = notices.of_operations(connection, [one.id for one in runs])
+        its_notices = notices.of_operations(connection, [one.id for one in runs]) if runs else ()
         newest = actions.revisions_of(connection, uid, before, MOST_REVISIONS + 1)
         return ActionPage(
             shown=shown,
