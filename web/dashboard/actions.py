@@ -71,13 +71,18 @@ def list_actions(request: Request, visitor: Viewer, asked: Asked) -> HTMLRespons
 
 @router.post("/actions")
 def change_several(request: Request, visitor: Operator, asked: Asked) -> Response:
-    """Plan or do one of `VERBS`, for the chosen actions or for all that match the filter."""
+    """Plan or do one of `VERBS`, for the selected actions or for all that match the filter."""
     opened, form = visitor.opened, visitor.form
-    verb, uids = form.get("verb", ""), form.getlist("uid")[:MOST_CHOSEN]
+    verb, is_sure = form.get("verb", ""), "sure" in form
     _check(visitor, verb)
+    uids = form.getlist("uid")[:MOST_CHOSEN]
+    # The plan of all names each: these come back with the answer.
+    is_of_all = "all" in form and not is_sure
+    if not uids:
+        raise Refused(say("many.none"))
     with refusing("uid", ", ".join(uids)):
-        wanted = ActionFilter(uid=uids) if uids else asked
-    if not uids or (verb == "delete" and "sure" not in form):
+        wanted = asked if is_of_all else ActionFilter(uid=uids)
+    if is_of_all or (verb == "delete" and not is_sure):
         return _ask(request, visitor, wanted, verb)
     made: Changes | RanAll = VERBS[verb](opened, wanted, all_apps=not opened.is_bound)
     told = say(f"change.done_{verb}", count=sum(map(_is_done, made.root)))

@@ -93,7 +93,7 @@ def list_operations(request: Request, visitor: Viewer, asked: Asked) -> Response
 
 @router.post("/operations")
 def change_many(request: Request, visitor: Operator, asked: Asked) -> Response:
-    """Plan or do one of `MANY`, for the chosen runs or for all that match the filters."""
+    """Plan or do one of `MANY`, for the selected runs or for all that match the filters."""
     form, opened = visitor.form, visitor.opened
     verb = form.get("verb", "")
     if verb not in MANY:
@@ -104,7 +104,10 @@ def change_many(request: Request, visitor: Operator, asked: Asked) -> Response:
         chosen = bulk.Selection(ids=tuple(form.getlist("id")))
         done = change(opened, chosen, all_apps=all_apps)
         return redirect(request, _list_of(asked, opened), _told(done))
-    selection = _selection(verb, asked.within(Page(request).zone), form.getlist("id"))
+    if "id" not in form:
+        raise Refused(say("many.none"))
+    ids = [] if "all" in form else form.getlist("id")
+    selection = _selection(verb, asked.within(Page(request).zone), ids)
     plan = change(opened, selection, dry_run=True, all_apps=all_apps)
     values = {
         "plan": plan,

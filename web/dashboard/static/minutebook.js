@@ -53,7 +53,8 @@
   // A change that cannot be undone names what it changes, and asks.
   document.addEventListener("submit", (event) => {
     const asks = event.submitter?.dataset.asks;
-    if (asks) {
+    // Of all that match the server asks.
+    if (asks && !event.target.elements.all?.checked) {
       const names = [...document.querySelectorAll("input[data-pick]:checked")].map((one) => one.dataset.name);
       const more = names.length > 20 ? [event.submitter.dataset.more.replace("{count}", names.length - 20)] : [];
       if (!window.confirm([asks, ...names.slice(0, 20), ...more].join("\n"))) event.preventDefault();
@@ -88,10 +89,7 @@
   const count = () => {
     const bar = document.querySelector(".chosen");
     if (!bar) return;
-    const chosen = document.querySelectorAll("input[data-pick]:checked").length;
-    bar.querySelector("[data-count]").textContent = chosen;
-    bar.querySelector("[data-some]").hidden = chosen === 0;
-    bar.querySelector("[data-none]").hidden = chosen > 0;
+    bar.querySelector("[data-count]").textContent = document.querySelectorAll("input[data-pick]:checked").length;
   };
   document.addEventListener("change", (event) => {
     if (event.target.matches("[data-all]")) {

@@ -1,16 +1,30 @@
 """The dashboard as a browser meets it: clients with sessions."""
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
 
+from models.operation import OperationState
 from models.roles import Role
+from models.store.notices.alerting import NO_ALERTS
+from models.store.operations.end import Outcome
+from models.store.workers import Heartbeat, beat
+from runtime.config import Settings
 from runtime.egress.guard import authorities
-from tests.integration.web.conftest import Web
+from services.apps import trust
+from tests.attempts import end
+from tests.factories import claimed, make_action, make_operation
+from tests.integration.web.conftest import APP, Serve, Web, with_shop
 
 # What a browser says of a form on one of our own pages.
 OWN_PAGE = {"Sec-Fetch-Site": "same-origin"}
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+TASK = "shop.tasks.close_day"
+# A worker reports its parameters.
+SHOWN = "shop.tasks.export"
 
 Browse = Callable[..., httpx.Client]
 
@@ -39,3 +53,31 @@ def browse() -> Iterator[Browse]:
     yield start
     for browser in opened:
         browser.close()
+
+
+@pytest.fixture
+def shop(home_of: Callable[[str], Settings], serve: Serve) -> Web:
+    """A server whose small app may send tasks, of which a worker follows one, and mail Ann."""
+    settings = home_of("sqlite")
+    celery = settings.celery.model_copy(update={"tasks": ("shop.*",)})
+    web = with_shop(serve(settings.model_copy(update={"celery": celery})))
+    trust.trust_app(web.opened, APP, trust.TrustChange(tasks=("shop.*",)))
+    takes = {SHOWN: ["city", "limit=5", "*", "dry_run=False", "**rest"]}
+    follows = (TASK, SHOWN, "other.tasks.secret")
+    worker = Heartbeat("celery@shop", "celery", 1, follows=follows, signatures=takes)
+    with web.engine.begin() as connection:
+        beat(connection, worker)
+    return web
+
+
+def make_failed(web: Web, count: int, name: str = "import orders") -> list[str]:
+    """Return the ids of failed runs of an action of `default`, the last recorded first."""
+    action, ids = make_action(web.engine, name=name), []
+    for number in range(count):
+        id = make_operation(web.engine, action, NOON + timedelta(hours=number))
+        claimed(web.engine, id)
+        with web.engine.begin() as connection:
+            ending = Outcome(OperationState.FAILED, error="no such host", is_failure=True)
+            end(connection, id, 1, ending, alerts=NO_ALERTS)
+        ids.append(str(id))
+    return ids[::-1]

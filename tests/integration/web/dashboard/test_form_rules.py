@@ -192,12 +192,16 @@ def test_save_waits_for_the_preview_of_what_is_written(
     chromium: Chromium, web_on_sqlite: Web
 ) -> None:
     held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
     with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
         page = tab.page
         save = page.locator("button:text-is('Save')")
         page.goto(f"/apps/{APP}/actions/nightly/edit")
         expect(save).to_be_enabled()
-        page.route("**/check", held.append)
+        page.route("**/check", hold)
         with page.expect_request("**/check"):
             page.fill("[name=time]", "10:15")
             expect(save).to_be_disabled()

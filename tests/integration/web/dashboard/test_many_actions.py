@@ -51,7 +51,7 @@ def test_all_that_match_are_changed_after_a_question(
     browser = browse(web_on_sqlite)
     make_action(web_on_sqlite.engine, name="export")
 
-    asked = browser.post("/actions?q=import", data={"verb": "delete"})
+    asked = browser.post("/actions?q=import", data={"verb": "delete", "uid": uids[:1], "all": "1"})
     named = re.findall(r'name="uid" value="(.*?)"', asked.text)
     done = said(browser, verb="delete", uid=named, sure="1")
 
@@ -60,6 +60,16 @@ def test_all_that_match_are_changed_after_a_question(
     assert "3 actions are deleted." in done
     assert actions_of(web_on_sqlite) == {}
     assert actions_of(web_on_sqlite, q="export") == {"export": "active"}
+
+
+@pytest.mark.parametrize("path", ["/actions", "/operations"])
+def test_nothing_selected_changes_nothing(web_on_sqlite: Web, browse: Browse, path: str) -> None:
+    verb = {"/actions": "pause", "/operations": "retry"}[path]
+
+    answer = browse(web_on_sqlite).post(path, data={"verb": verb, "all": "1"})
+
+    assert answer.status_code == 409
+    assert "Nothing is selected." in answer.text
 
 
 def test_the_selected_ones_are_named_before_they_are_deleted(
