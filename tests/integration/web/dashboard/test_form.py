@@ -1,106 +1,16 @@
 """The form of an action in a real Chromium: it needs no JSON, and loses nothing of a document."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from models.store.workers import Heartbeat, beat
-from runtime.config import Settings
 from services import changes
-from services.apps import trust
 from tests.browser import Chromium
 from tests.factories import make_app
-from tests.integration.web.conftest import APP, NIGHTLY, Serve, Web, with_shop
-from tests.integration.web.dashboard.conftest import Browse
-
-TASK = "shop.tasks.close_day"
-# A worker reports its parameters.
-SHOWN = "shop.tasks.export"
-
-
-@pytest.fixture
-def shop(home_of: Callable[[str], Settings], serve: Serve) -> Web:
-    """A server whose small app may send tasks, of which a worker follows one, and mail Ann."""
-    settings = home_of("sqlite")
-    celery = settings.celery.model_copy(update={"tasks": ("shop.*",)})
-    web = with_shop(serve(settings.model_copy(update={"celery": celery})))
-    trust.trust_app(web.opened, APP, trust.TrustChange(tasks=("shop.*",)))
-    takes = {SHOWN: ["city", "limit=5", "*", "dry_run=False", "**rest"]}
-    follows = (TASK, SHOWN, "other.tasks.secret")
-    worker = Heartbeat("celery@shop", "celery", 1, follows=follows, signatures=takes)
-    with web.engine.begin() as connection:
-        beat(connection, worker)
-    return web
-
-
-class Steps:
-    """A person at the form: each click and each field is one step."""
-
-    def __init__(self, page: Page) -> None:
-        self.page = page
-        self.taken = 0
-
-    def click(self, selector: str) -> None:
-        self.taken += 1
-        self.page.click(selector)
-
-    def fill(self, selector: str, value: str) -> None:
-        self.taken += 1
-        self.page.fill(selector, value)
-
-    def choose(self, selector: str, value: str) -> None:
-        self.taken += 1
-        self.page.select_option(selector, value)
-
-
-def test_a_task_each_weekday_with_retries_and_mail_takes_seven_steps_and_no_json(
-    chromium: Chromium, shop: Web
-) -> None:
-    with chromium.tab(shop.url, shop.token()) as tab:
-        tab.page.goto(f"/apps/{APP}/new-action")
-        assert not tab.page.locator("#text").is_visible()
-        person = Steps(tab.page)
-        person.click("text=Celery task")
-        person.fill("label:has-text('Task') >> input[list=tasks]", TASK)
-        person.choose("[name=rhythm]", "weekdays")
-        person.fill("[name=time]", "07:30")
-        person.fill("label:has-text('Retries') >> input", "2")
-        person.fill("[data-hook=to]", "ann@example.com")
-        expect(tab.page.locator("#meaning")).to_contain_text("at 07:30 on Monday to Friday")
-        person.click("button:text-is('Save')")
-        expect(tab.page.locator(".notice span")).to_have_text("close day is saved.")
-
-    stored = shop.client().get("/api/actions/close day", params={"app": APP}).json()["document"]
-    assert person.taken == 7
-    assert stored["operations"] == {"celery_task": {"task": TASK}}
-    assert stored["when"] == {"cron_rule": "30 7 * * mon-fri", "timezone": "Europe/Paris"}
-    assert stored["policy"]["retry"] == {"max_attempts": 3}
-    assert stored["hooks"] == {"on_failure": [{"mail": "ann@example.com"}]}
-    assert tab.faults == []
-
-
-def test_another_time_takes_two_clicks_with_a_comparison(
-    chromium: Chromium, web_on_sqlite: Web
-) -> None:
-    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
-        tab.page.goto(f"/apps/{APP}/actions/nightly")
-        person = Steps(tab.page)
-        person.click("text=Edit")
-        tab.page.fill("[name=time]", "10:15")
-        expect(tab.page.locator("#meaning")).to_contain_text("at 10:15")
-        expect(tab.page.locator("#meaning .diff .new")).to_contain_text("15 10 * * *")
-        person.click("button:text-is('Save')")
-        expect(tab.page.locator(".notice span")).to_have_text(
-            "nightly is now at revision 2. You can restore an older one below."
-        )
-
-    stored = web_on_sqlite.client().get("/api/actions/nightly", params={"app": APP}).json()
-    assert person.taken == 2
-    assert stored["document"]["when"]["cron_rule"] == "15 10 * * *"
-    assert tab.faults == []
+from tests.integration.web.conftest import APP, NIGHTLY, Web
+from tests.integration.web.dashboard.conftest import SHOWN, TASK, Browse
 
 
 def _written(page: Page) -> dict[str, Any]:
