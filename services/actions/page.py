@@ -26,7 +26,7 @@ from services.operations.last_runs import LastRun, last_runs_of
 from services.upcoming import Action, Occurrence, shown_in
 
 # A page compares each with the one before.
-MOST_REVISIONS = 20
+MOST_REVISIONS = 10
 MOST_NOTICES = 5
 YEAR = timedelta(days=364)
 ONE_DAY = timedelta(days=1)
