@@ -19,6 +19,7 @@ from models.worker_kinds import worker_kind_of
 HOUR = timedelta(hours=1)
 HOUR_S = 3600
 HOURS = 24
+MOST_DUE = 1_000
 # How many of the last operations say how many begin in time.
 MOST_TIMED = 2_000
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
@@ -35,18 +36,21 @@ def running(connection: sa.Connection, scope: Scope, limit: int) -> list[dict[st
 def counts(
     connection: sa.Connection, scope: Scope, now: datetime, late: timedelta
 ) -> dict[str, Any]:
-    """Return how many actions and operations there are, by parts of indexes.
+    """Return how many operations there are, and how many actions are due, by parts of indexes.
 
-    `due` within an hour, `running` and `waiting`, and the oldest of these; `hour_0` to `hour_23`,
-    which were recorded in the last hours. Of the last ones `ticked` began after a tick recorded
-    them, and `on_time` of those less than `late` after they were due.
+    `due` within an hour, up to MOST_DUE; `running` and `waiting`, and the oldest of these; `hour_0`
+    to `hour_23`, which were recorded in the last hours. Of the last ones `ticked` began after a
+    tick recorded them, and `on_time` of those less than `late` after they were due.
     """
     its, cursor, count = operations.c, action_cursor.c, sa.func.count()
-    its_own, its_actions = scope.has(its.small_app_id), scope.has(actions.c.small_app_id)
-    due = sa.select(count).join_from(action_cursor, actions, actions.c.uid == cursor.action_uid)
+    its_own, is_soon = scope.has(its.small_app_id), cursor.next_occurrence_at <= now + HOUR
+    due = sa.select(sa.literal(1)).join_from(
+        action_cursor, actions, actions.c.uid == cursor.action_uid
+    )
+    first = due.where(is_soon, NOT_DELETED, scope.has(actions.c.small_app_id))
+    first = first.order_by(cursor.next_occurrence_at).limit(MOST_DUE)
     single = {
-        "actions": sa.select(count).where(NOT_DELETED, its_actions),
-        "due": due.where(cursor.next_occurrence_at <= now + HOUR, NOT_DELETED, its_actions),
+        "due": sa.select(count).select_from(first.subquery()),
         "running": sa.select(count).where(IS_RUNNING, its_own),
     }
     for number in range(HOURS):

@@ -32,6 +32,7 @@ from services.view import Instant, View
 # Actions on the page; what runs is shown up to fewer.
 MOST_ACTIONS = 30
 MOST_RUNNING = 12
+MOST_COUNTED = 1_000
 # Calendars may leave nothing of the first ones.
 MOST_READ = 2 * MOST_ACTIONS
 Rows = Sequence[Mapping[str, Any]]
@@ -62,6 +63,7 @@ class Overview(View):
     actions: tuple[OverviewAction, ...] = Field(
         description="The first 30: those that need attention, those that run, the next ones."
     )
+    action_count: int = Field(description="How many there are, at most 1,000.")
     running: tuple[OperationRow, ...] = Field(description="The first 12, the longest first.")
     error_groups: tuple[ErrorGroup, ...] = Field(
         description="Of seven days, the most frequent first."
@@ -87,7 +89,11 @@ def _overview(connection: sa.Connection, installation: Installation, *, timeline
     running = overview.running(connection, scope, MOST_ACTIONS)
     coming = closing_rows(connection, overview.coming(connection, scope, MOST_READ))
     figures = figures_of(connection, scope, now, coming)
-    rows = _rows(connection, scope, _order(verdict.findings, running, coming))
+    first = _rows(connection, scope, _order(verdict.findings, running, coming))
+    rows = [row for row in first if row["small_app_id"] in apps]
+    count = len(rows)
+    if count == MOST_ACTIONS:
+        count = found_in.count(connection, Asked(scope, ActionFilter()), MOST_COUNTED)
     tone, advice = _shown_as(verdict, figures.running)
     drawn = rows[:MOST_LANES] if timeline else None
     return Overview(
@@ -99,6 +105,7 @@ def _overview(connection: sa.Connection, installation: Installation, *, timeline
         daemon=daemon,
         figures=figures,
         actions=_actions(connection, rows, apps, verdict.findings, (now, settings.alert.after)),
+        action_count=count,
         running=views_of(running[:MOST_RUNNING]),
         error_groups=errors_of(connection, scope, now, names),
         timeline=drawn and timeline_of(connection, drawn, now, names, settings.scheduler.tick),

@@ -36,11 +36,10 @@ class Figures(View):
     on_time: float | None = Field(
         description="Which part of the last 2,000 of them began within a minute, 0 to 1."
     )
-    actions: int = Field(description="How many actions there are.")
     running: int = Field(description="How many operations run now.")
     waiting: int = Field(description="How many operations have not started.")
     waiting_since: Instant | None = Field(description="When the oldest of these was recorded.")
-    due: int = Field(description="How many actions are due within an hour.")
+    due: int = Field(description="How many actions are due within an hour, at most 1,000.")
     next_at: Instant | None = Field(description="The next of their occurrences.")
 
 
@@ -68,7 +67,6 @@ def figures_of(
         failed=_count(bad, OperationState.FAILED),
         missed=_count(bad, OperationState.MISSED),
         on_time=counts["on_time"] / counts["ticked"] if counts["ticked"] else None,
-        actions=counts["actions"],
         running=counts["running"],
         waiting=counts["waiting"],
         waiting_since=counts["waiting_since"],
@@ -79,5 +77,7 @@ def figures_of(
 
 def _count(rows: Sequence[Mapping[str, Any]], state: str, hour: int | None = None) -> int:
     """Return how many are in a state, in an hour or in all."""
-    chosen = (row for row in rows if row["state"] == state and hour in (None, row["hour"]))
+    its_own = [row for row in rows if row["state"] == state]
+    # What ended in this second may be of the next hour.
+    chosen = [row for row in its_own if hour in (None, min(row["hour"], HOURS - 1))]
     return sum(row["count"] for row in chosen)

@@ -323,7 +323,7 @@ def test_an_overview_reads_what_it_shows(filled: Filled, statements: Statements)
         overview.counts(connection, WHOLE_INSTALLATION, filled.now, MINUTE)
         overview.troubled(connection, WHOLE_INSTALLATION, filled.now)
 
-    assert_indexed(statements, "operations_finished", "operations_troubled", "action_cursor_due")
+    assert_indexed(statements, "operations_recent", "operations_troubled", "action_cursor_due")
 
 
 def test_the_last_runs_of_actions_are_read_whatever_ran_before(
