@@ -7,7 +7,8 @@ from uuid import UUID
 import pytest
 
 from services.operations.last_runs import LastRun
-from web.dashboard.drawing.bars import HIGH, STEP, STUB, USUAL, Bars, bars
+from services.overview.figures import Hour
+from web.dashboard.drawing.bars import HIGH, STEP, STUB, USUAL, Bars, bars, hours
 
 DUE = datetime(2027, 1, 4, 12, tzinfo=UTC)
 ID = UUID(int=1)
@@ -59,3 +60,10 @@ def test_a_bar_says_when_how_long_and_why_on_the_clock_of_the_zone() -> None:
     (one,) = drawn(run("failed", took_s=2.0, why="no such host")).bars
 
     assert one.tip == "failed, Mon 2027-01-04 13:00 +01:00, 2.0 s: no such host"
+
+
+def test_one_failure_beside_thousands_of_runs_is_seen() -> None:
+    runs, failed, *_ = hours([Hour(since=DUE, runs=9_000, failed=1)], "UTC").bars
+
+    assert (runs.height, failed.height) == (HIGH, 2)
+    assert failed.tip == "Mon 2027-01-04 12:00 +00:00: 9,000 runs, 1 failed"

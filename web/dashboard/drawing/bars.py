@@ -82,30 +82,18 @@ def _tip(one: LastRun, zone: str) -> str:
     return f"{say(f'state.{one.state}')}, {in_zone(one.at, zone)}{took}{why}"
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnHour:
-    """The runs of an hour: the height of all of them, and of those that failed."""
-
-    x: int
-    height: int
-    failed: int
-    tip: str
-
-
-def hours(shown: Sequence[Hour], zone: str) -> tuple[DrawnHour, ...]:
-    """Return the drawing of hours in their order, the busiest of full height."""
+def hours(shown: Sequence[Hour], zone: str) -> Bars:
+    """Return the drawing of hours in their order: all runs, and those that failed before them."""
     most = max((one.runs for one in shown), default=0)
-    return tuple(
-        DrawnHour(
-            x=STEP * place,
-            height=_part(one.runs, most),
-            failed=_part(one.failed, most),
-            tip=say("figures.hour", since=in_zone(one.since, zone), runs=one.runs, bad=one.failed),
-        )
-        for place, one in enumerate(shown)
-    )
+    drawn = []
+    for place, one in enumerate(shown):
+        since = in_zone(one.since, zone)
+        tip = say("figures.hour", since=since, runs=one.runs, failed=one.failed)
+        for state, count in (("all", one.runs), ("bad", one.failed)):
+            drawn.append(Bar(STEP * place, _part(count, most), state, tip, ""))
+    return Bars(tuple(drawn), say("figures.by_hour"), STEP * len(shown))
 
 
 def _part(count: int, most: int) -> int:
     """Return the height of a count; one is seen beside thousands."""
-    return max(2, round(HIGH * count / most)) if count else 0
+    return min(HIGH, max(2, round(HIGH * count / max(1, most)))) if count else 0
