@@ -57,7 +57,6 @@ const formKinds = (() => {
     number: { show: (value) => value, read: (value) => (value === "" ? "" : Number(value)) },
     // The document counts attempts; people count what follows the first one.
     retries: { show: (value) => (value > 1 ? value - 1 : ""), read: (value) => (Number(value) > 0 ? Number(value) + 1 : "") },
-    flag: { show: (value) => (value ? "true" : ""), read: (value) => (value === "true" ? true : "") },
     list: { show: (value) => listed(value).join(", "), read: (value) => words(value) },
     duration: { show: fromDuration, read: toDuration },
     durations: { show: (value) => listed(value).map(fromDuration).join(", "), read: (value) => words(value).map(toDuration) },

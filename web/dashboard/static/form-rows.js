@@ -11,7 +11,6 @@ const formHooks = (form) => {
 
   // A hook of a kind that rows cannot show stays in the document, at its place.
   const hooksOf = (found) => moments.flatMap((on) => [].concat(found?.hooks?.[on] ?? []).map((hook) => ({ on, hook })));
-  const isShown = ({ hook }) => kindOf(hook) !== undefined;
 
   const add = ({ on, hook } = {}) => {
     const row = blank.content.firstElementChild.cloneNode(true);
@@ -35,7 +34,7 @@ const formHooks = (form) => {
   const show = (found) => {
     if (list.contains(document.activeElement)) return;
     rows().forEach((row) => row.remove());
-    hooksOf(found).filter(isShown).forEach(add);
+    hooksOf(found).filter(({ hook }) => kindOf(hook)).forEach(add);
     add();
   };
 
@@ -48,7 +47,7 @@ const formHooks = (form) => {
   const written = (found) => {
     rows().forEach(place);
     if (rows().every((row) => part(row, "to").value)) add();
-    const others = hooksOf(found).filter((one) => !isShown(one));
+    const others = hooksOf(found).filter(({ hook }) => !kindOf(hook));
     const mine = rows().filter((row) => part(row, "to").value.trim()).map(hookIn);
     const hooks = { ...found.hooks };
     for (const on of moments) {
@@ -103,13 +102,11 @@ const formTask = (form) => {
     }
   };
 
-  let drawn = "";
   const show = (found) => {
     const task = ofStep(found);
     const parameters = isObject(task) ? parametersOf(task) : [];
     const fits = parameters.length > 0 && isCovered(task, parameters);
-    if (drawn !== JSON.stringify(parameters)) draw(parameters);
-    drawn = JSON.stringify(parameters);
+    if (!box.contains(document.activeElement)) draw(parameters);
     box.hidden = !fits;
     for (const one of given) one.closest("label").hidden = fits;
     for (const one of box.querySelectorAll("input")) {

@@ -4,7 +4,7 @@ const formCalendar = (() => {
   const days = ["MO", "TU", "WE", "TH", "FR", "SA", "SU"];
   const working = days.slice(0, 5).join(",");
   const units = { DAILY: "days", WEEKLY: "weeks", MONTHLY: "months", YEARLY: "years" };
-  // What may stand beside FREQ, INTERVAL and an end.
+  // What may stand beside FREQ and INTERVAL.
   const parts = { days: [], weeks: ["BYDAY"], months: ["BYMONTHDAY", "BYDAY", "BYSETPOS"], years: ["BYMONTH", "BYMONTHDAY", "BYDAY", "BYSETPOS"] };
   const isNth = (text) => /^([1-4]|-1)$/.test(text);
 
@@ -24,28 +24,19 @@ const formCalendar = (() => {
     return one && days.includes(one[2]) ? { nth: one[1], kind: one[2] } : null;
   };
 
-  const endOf = ({ COUNT: count, UNTIL: until }) => {
-    if (count !== undefined) return /^\d+$/.test(count) && until === undefined ? { end: "count", count } : null;
-    if (until === undefined) return { end: "" };
-    const date = until.match(/^(\d{4})(\d\d)(\d\d)$/);
-    return date && { end: "until", until: date.slice(1).join("-") };
-  };
-
   // The fields of a rule; null if they cannot say all of it.
   const show = (text) => {
     const pairs = text.toUpperCase().replace(/\s|^RRULE:/g, "").replace(/;$/, "").split(";").map((one) => one.split("="));
     const { FREQ, INTERVAL: interval = "1", ...rest } = Object.fromEntries(pairs);
     const unit = units[FREQ];
-    const allowed = unit && [...parts[unit], "COUNT", "UNTIL"];
-    if (!unit || !/^[1-9]\d{0,3}$/.test(interval) || !Object.keys(rest).every((key) => allowed.includes(key))) return null;
-    const end = endOf(rest);
+    if (!unit || !/^[1-9]\d{0,3}$/.test(interval) || !Object.keys(rest).every((key) => parts[unit].includes(key))) return null;
     if (unit === "weeks") {
       const weekdays = rest.BYDAY?.split(",") ?? [];
-      return end && weekdays.every((one) => days.includes(one)) ? { unit, interval, weekdays, ...end } : null;
+      return weekdays.every((one) => days.includes(one)) ? { unit, interval, weekdays } : null;
     }
     const month = rest.BYMONTH ?? "";
     const named = daysOf(rest);
-    return end && named && /^(1?\d)?$/.test(month) ? { unit, interval, month, ...named, ...end } : null;
+    return named && /^(1?\d)?$/.test(month) ? { unit, interval, month, ...named } : null;
   };
 
   const daysFrom = ({ nth, kind, dates }) => {
@@ -56,14 +47,12 @@ const formCalendar = (() => {
 
   // The rule that the fields say.
   const read = (said) => {
-    const { unit, interval, weekdays, month, end, count, until } = said;
+    const { unit, interval, weekdays, month } = said;
     const made = [`FREQ=${Object.keys(units).find((one) => units[one] === unit)}`];
     if (interval !== "1") made.push(`INTERVAL=${interval}`);
     if (unit === "weeks" && weekdays.length) made.push(`BYDAY=${weekdays.join(",")}`);
     if (unit === "years" && month) made.push(`BYMONTH=${month}`);
     if (unit === "months" || unit === "years") made.push(...daysFrom(said));
-    if (end === "count") made.push(`COUNT=${count}`);
-    if (end === "until") made.push(`UNTIL=${until.replaceAll("-", "")}`);
     return made.join(";");
   };
 
@@ -86,7 +75,7 @@ const formRules = (form) => {
   const kept = ["except", "jitter", "jitter_each"];
   const ofInterval = ["timezone", "starting_at", "tolerance"];
   // The fields that write a part of a rule.
-  const parts = ["time", "every", "each", "since", "interval", "unit", "which", "kind", "dates", "month", "stop", "count", "until", "rrule", "times", "counts", "event", "delay", "action", "ends", "cron", "due"];
+  const parts = ["time", "every", "each", "since", "interval", "unit", "which", "kind", "dates", "month", "rrule", "times", "counts", "event", "delay", "action", "ends", "cron", "due"];
 
   // The days that a rhythm begins with.
   const begin = (rhythm) => tick({ day: days, weekdays: working }[rhythm] ?? []);
@@ -121,11 +110,11 @@ const formRules = (form) => {
   // The fields of the calendar where they can say all of the rule; else its text.
   const calendarOf = (when) => {
     const isKnown = Object.keys(when).every((key) => ["rrule", "at", "timezone", "starting_at", ...kept].includes(key));
-    const text = { rhythm: "rrule", rrule: when.rrule, times: [].concat(when.at ?? []).join(", "), since: dayOf(when), isBeyond: true };
+    const text = { rhythm: "rrule", rrule: when.rrule, times: [].concat(when.at ?? []).join(", "), since: dayOf(when) };
     const said = formCalendar.show(when.rrule);
     if (!isKnown || !said || typeof when.at !== "string") return text;
-    const { weekdays = [], nth: which, end: stop, ...rest } = said;
-    return { ...text, ...rest, rhythm: "calendar", weekdays: days.filter((one) => weekdays.includes(code(one))), which, stop, time: when.at, isBeyond: false };
+    const { weekdays = [], nth: which, ...rest } = said;
+    return { ...text, ...rest, rhythm: "calendar", weekdays: days.filter((one) => weekdays.includes(code(one))), which, time: when.at };
   };
 
   const ofEvents = (when) => {
@@ -181,12 +170,9 @@ const formRules = (form) => {
     const on = weekdays.length === 7 ? "*" : String(weekdays) === String(working) ? "mon-fri" : weekdays.join(",");
     return { cron_rule: `${minute} ${hour} * * ${on}`.trim() };
   };
-  const delayed = (source) => (valueOf("delay") ? { after: source, delay: duration.read(valueOf("delay")) } : null);
-  const event = (name) => delayed(name) ?? { on: name };
-  const end = (action) => {
-    const after = valueOf("ends") === "success" ? { action } : { action, ends: valueOf("ends") };
-    return delayed(after) ?? { after };
-  };
+  const delay = () => (valueOf("delay") ? { delay: duration.read(valueOf("delay")) } : {});
+  const event = (name) => (valueOf("delay") ? { after: name, ...delay() } : { on: name });
+  const end = (ends) => ({ after: { action: valueOf("action"), ...(ends === "success" ? {} : { ends }) }, ...delay() });
   // The same first day stays the instant that it is.
   const begun = (rule, before) => {
     const since = valueOf("since");
@@ -194,8 +180,8 @@ const formRules = (form) => {
     return { ...rule, starting_at: before?.starting_at && dayOf(before) === since ? before.starting_at : since };
   };
   const calendar = (before) => {
-    const said = Object.fromEntries(["unit", "interval", "month", "kind", "dates", "count", "until"].map((name) => [name, valueOf(name)]));
-    const rrule = formCalendar.read({ ...said, weekdays: ticked().map(code), nth: valueOf("which"), end: valueOf("stop") });
+    const said = Object.fromEntries(["unit", "interval", "month", "kind", "dates"].map((name) => [name, valueOf(name)]));
+    const rrule = formCalendar.read({ ...said, weekdays: ticked().map(code), nth: valueOf("which") });
     return begun({ rrule, at: valueOf("time") }, before);
   };
   const ofText = (before) => {
@@ -214,7 +200,7 @@ const formRules = (form) => {
       case "calendar": return calendar(before);
       case "cron": return { cron_rule: valueOf("cron") };
       case "rrule": return ofText(before);
-      case "end": return end(valueOf("action"));
+      case "end": return end(valueOf("ends"));
       case "event": return event(valueOf("event"));
       default: return null;
     }

@@ -9,7 +9,7 @@ const formSave = (form, text) => {
   const sectionOf = (path) => sections.find((one) => one.dataset.section.split(" ").includes(path.split(/[.[]/)[0]));
   const left = new Set();
   // Faults that the page came with, or that a stored document has, wait for no field.
-  let isAllLeft = preview.querySelector("[data-fault]") !== null;
+  let isAllLeft = "refused" in preview.dataset;
   const isShown = ({ dataset: { fault } }) => isAllLeft || left.has(fault) || left.has(sectionOf(fault));
 
   const judge = () => {

@@ -32,14 +32,12 @@
     return made;
   };
   const stepsByName = Object.fromEntries(steps.map((one) => [one.dataset.step, one]));
-  const chosen = () => steps.filter((one) => one.checked).map((one) => one.dataset.step);
 
   // What the fields wrote stays in them, also while it is no rule yet.
   let wrote = null;
   const showRule = (when) => {
     if (JSON.stringify(when) === wrote) return;
     const known = rules.known(when);
-    form.querySelector("[data-beyond]").hidden = !known.isBeyond;
     if (known.weekdays) rules.tick(known.weekdays);
     for (const name of ["rhythm", ...rules.parts]) if (known[name] !== undefined) field(name).value = known[name];
     // A rule that needs no zone keeps the field: the next one may.
@@ -72,8 +70,7 @@
       return name && rhythm === "calendar" && values.includes(field(name).value || "none");
     };
     for (const one of form.querySelectorAll("[data-for], [data-if]")) one.hidden = !isFor(one) && !isIf(one);
-    const names = chosen();
-    for (const one of form.querySelectorAll("[data-of-step]")) one.hidden = !names.includes(one.dataset.ofStep);
+    for (const one of form.querySelectorAll("[data-of-step]")) one.hidden = !stepsByName[one.dataset.ofStep].checked;
     const sends = steps.some((one) => one.checked && "sends" in one.dataset) || rhythm === "event";
     form.querySelector("[data-whom]").hidden = !sends && isEmpty(found?.recipients);
   };

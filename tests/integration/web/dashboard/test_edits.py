@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable
-from html import unescape
 
 import httpx
 import pytest
@@ -90,17 +89,6 @@ def test_an_unknown_change_is_refused(web_on_sqlite: Web, browse: Browse) -> Non
     assert browser.post("/actions", data={"verb": "x"}).status_code == 409
     for path in (f"/apps/{APP}/actions/nightly/x", "/operations/x/x"):
         assert browser.post(path).status_code == 404
-
-
-def test_the_address_in_the_curl_command_is_one_word_for_every_shell(
-    web_on_sqlite: Web, browse: Browse
-) -> None:
-    browser = browse(web_on_sqlite)
-
-    shown = browser.post(f"/apps/{APP}/check", data={**opened(browser), "document": document(4)})
-
-    command = unescape(shown.text.partition('<pre id="as-curl" tabindex="0">')[2])
-    assert command.startswith(f"curl -X POST '{web_on_sqlite.url}/api/actions:apply?app={APP}' ")
 
 
 def test_the_next_occurrences_stand_beside_the_form(web_on_sqlite: Web, browse: Browse) -> None:

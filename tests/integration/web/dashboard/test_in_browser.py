@@ -243,15 +243,12 @@ def _write_a_weekday_of_the_month(page: Page) -> None:
     expect(page.locator("#meaning")).to_contain_text("on the last Friday of each month")
     page.click("summary:has-text('Leave out days')")
     page.fill("[data-path='when.jitter']", "5 min")
-    page.select_option("[data-path='when.jitter_each']", "true")
-    assert _written(page)["when"]["jitter_each"] is True
-    expect(page.locator("#meaning")).to_contain_text("plus up to 5 minutes, drawn for each run")
+    expect(page.locator("#meaning")).to_contain_text("plus up to 5 minutes")
     page.fill("#text", page.input_value("#text").replace("fri#L", "tue#2"))
     expect(page.locator("[name=cron]")).to_have_value("0 9 * * tue#2")
 
 
 def _write_an_interval_from_the_end(page: Page) -> None:
-    page.select_option("[data-path='when.jitter_each']", "")
     page.fill("[data-path='when.jitter']", "")
     page.select_option("[name=rhythm]", "every")
     page.fill("[name=every]", "10")
