@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from services import changes
 from tests.browser import Chromium
@@ -240,6 +240,27 @@ def test_a_test_is_sent_to_whom_a_hook_would_tell(chromium: Chromium, shop: Web)
     assert '"object":"ann@example.com"' in audited.text
     (mail,) = (shop.opened.settings.home / "mail").rglob("*.eml")
     assert "a test: nothing ran" in mail.read_text()
+    assert tab.faults == []
+
+
+def test_a_preview_that_comes_before_the_script_shows_no_fault(
+    chromium: Chromium, web_on_sqlite: Web
+) -> None:
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+        page = tab.page
+        page.route("**/form-save.js*", hold)
+        with page.expect_response("**/check"):
+            page.goto(f"/apps/{APP}/new-action", wait_until="commit")
+        held[0].continue_()
+        missing = "Still to fill in: What it runs, When it runs, Name."
+        expect(page.locator("#why-not")).to_have_text(missing)
+        expect(page.locator("#meaning li").first).to_be_hidden()
+
     assert tab.faults == []
 
 
