@@ -12,7 +12,7 @@ from models.fingerprint import operation_id
 from models.sql import database_now
 from models.store.operations import backfills
 from models.store.scope import WHOLE_INSTALLATION
-from models.tables import actions
+from models.tables import action_cursor
 from models.tables import backfills as backfills_table
 from runtime.database import reading
 from scheduler.changes import Change
@@ -24,9 +24,12 @@ EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
 
 @contextmanager
 def held_up(installation: Installation, action: Change) -> Iterator[None]:
-    """Hold up who records for the action: its row is locked (SQLite: all writing is)."""
+    """Hold up who records for the action: its cursor is locked (SQLite: all writing is)."""
     with installation.engine.begin() as connection:
-        own = sa.select(actions.c.uid).where(actions.c.uid == action.uid)
+        if installation.store == "postgresql":
+            # However long a worker takes to come.
+            connection.execute(sa.text("SET LOCAL idle_in_transaction_session_timeout = 0"))
+        own = sa.select(action_cursor).where(action_cursor.c.action_uid == action.uid)
         connection.execute(own.with_for_update())
         yield
 
