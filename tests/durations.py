@@ -1,4 +1,7 @@
-"""What each test of the last run took: seconds by node id, in `.pytest_cache/durations.json`."""
+"""What each test took when it ran last: seconds by node id, in `.pytest_cache/durations.json`.
+
+`make test` and `make test-slow` add to one table.
+"""
 
 import json
 from collections import defaultdict
@@ -21,6 +24,7 @@ class Durations:
         """Write the table, the slowest test first; of a run without tests none."""
         if not self._seconds:
             return
-        slowest = sorted(self._seconds.items(), key=lambda one: -one[1])
+        before = json.loads(self._file.read_text()) if self._file.exists() else {}
+        slowest = sorted({**before, **self._seconds}.items(), key=lambda one: -one[1])
         self._file.parent.mkdir(exist_ok=True)
         self._file.write_text(json.dumps({id: round(took, 3) for id, took in slowest}, indent=0))
