@@ -17,3 +17,9 @@ def pages_of(place: str) -> list[Path]:
 def text_of(place: str) -> str:
     """Return the text of the pages at `place`."""
     return "\n".join(page.read_text(encoding="utf-8") for page in pages_of(place))
+
+
+def rows_of(place: str) -> list[list[str]]:
+    """Return the cells of each row of the tables at `place`, their heads too."""
+    rows = [line for line in text_of(place).splitlines() if line.startswith("| ")]
+    return [row.strip("| ").split(" | ") for row in rows]

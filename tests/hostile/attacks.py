@@ -12,9 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import text_of
+from tests.docs.pages import rows_of
 
 TESTS = Path(__file__).parents[1]
+# What `make test` and `make test-slow` leave out.
+LEFT_OUT = r"pytest\.mark\.(?:storm|matrix)"
+LEFT_OUT_FILE = re.compile(rf"^pytestmark = .*{LEFT_OUT}", re.M)
+LEFT_OUT_TEST = re.compile(rf"^@{LEFT_OUT}.*?^def test_\w+", re.M | re.S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +33,16 @@ class Attack:
 
 def attacks() -> list[Attack]:
     """Return the rows of the page's table."""
-    rows = [line.strip("| ").split(" | ") for line in text_of("dev/attacks").splitlines()]
     return [
-        Attack(number, tried, holds, tuple(re.findall(r"`(test_\w+)`", tests)))
-        for number, tried, holds, tests in (one for one in rows if re.match(r"[A-Z]\d", one[0]))
+        Attack(number, tried, holds, named(tests))
+        for number, tried, holds, tests in rows_of("dev/attacks")
+        if re.match(r"[A-Z]\d", number)
     ]
+
+
+def named(cell: str) -> tuple[str, ...]:
+    """Return the tests that a cell of a table names."""
+    return tuple(re.findall(r"`(test_\w+)`", cell))
 
 
 @dataclass
@@ -60,12 +69,18 @@ def carried_out(
 
 
 def places() -> dict[str, str]:
-    """Return the node of each test, by its name."""
+    """Return the node of each test that CI runs, by its name."""
     return {
         name: f"{file}::{name}"
         for file in sorted(TESTS.rglob("test_*.py"))
-        for name in re.findall(r"^def (test_\w+)", file.read_text(encoding="utf-8"), re.M)
+        for name in _names_in(file.read_text(encoding="utf-8"))
     }
+
+
+def _names_in(source: str) -> Sequence[str]:
+    if LEFT_OUT_FILE.search(source):
+        return ()
+    return re.findall(r"^def (test_\w+)", LEFT_OUT_TEST.sub("", source), re.M)
 
 
 def main() -> int:
