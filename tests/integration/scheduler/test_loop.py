@@ -1,19 +1,55 @@
 """The loop on real databases, beside another daemon."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import sqlalchemy as sa
 
 from models.sql import read_clock
 from models.store import key_values
+from models.tables import ticks
 from runtime.config import Settings
 from runtime.database import make_engine, reading
+from runtime.stopping import Stop
 from scheduler.loop import Daemon
 from tests.factories import STEPS, make_action
 from tests.statements import begun
+from tests.virtual_clock import VirtualClock
 
 HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+
+
+class Passing(Stop):
+    """Lets the database's clock pass instead of waiting, until an instant."""
+
+    def __init__(self, clock: VirtualClock, until: datetime) -> None:
+        super().__init__()
+        self._clock, self._until = clock, until
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        self._clock.set(self._clock.now + timedelta(seconds=timeout_s or 0))
+        if self._clock.now > self._until:
+            self.set()
+        return self.is_set()
+
+
+@pytest.mark.parametrize(
+    ("tick_seconds", "expected"), [(60, [20, 60, 120]), (30, [20, 30, 60, 90, 120])]
+)
+def test_a_daemon_ticks_at_once_and_then_at_each_full_minute(
+    engine: sa.Engine, settings: Settings, tick_seconds: int, expected: list[int]
+) -> None:
+    scheduler = settings.scheduler.model_copy(update={"tick_seconds": tick_seconds})
+    settings = settings.model_copy(update={"scheduler": scheduler})
+    clock = VirtualClock(engine, NOON + timedelta(seconds=20))
+
+    Daemon(engine, settings, STEPS, Passing(clock, NOON + 2 * MINUTE)).run()
+
+    with reading(engine) as connection:
+        seen = connection.scalars(sa.select(ticks.c.now).order_by(ticks.c.now)).all()
+    assert [(one - NOON).total_seconds() for one in seen] == expected
 
 
 def test_a_daemon_that_was_frozen_at_its_clock_does_not_take_it_for_set_back(

@@ -2,6 +2,7 @@
 
 import threading
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -18,7 +19,7 @@ from models.store.operations.end import Outcome
 from models.store.operations.record import keep_newest
 from models.store.operations.start_checks import TAKEN, NotClaimed, NotStarted
 from models.store.operations.take import Claim
-from models.tables import action_state
+from models.tables import action_state, operations
 from runtime.database import reading
 from scheduler.changes import editing
 from tasks import lease
@@ -311,6 +312,7 @@ def test_an_interval_that_comes_too_soon_is_dropped(
     _end(engine, one)
     started = datetime.now(UTC) - timedelta(seconds=seconds)  # noqa: TID251 - the row is aged
     last_start(engine, one, started)
+    before = last_starts(engine)
 
     found = claimed(engine, two)
 
@@ -318,6 +320,15 @@ def test_an_interval_that_comes_too_soon_is_dropped(
     if found is NotClaimed.DROPPED:
         row = row_of(engine, two)
         assert (row["state"], row["reason"]) == ("dropped", "tolerance")
+        assert last_starts(engine) == before
+
+
+def last_starts(engine: sa.Engine) -> list[Any]:
+    """Return when the action and each of its operations last began."""
+    with reading(engine) as connection:
+        of_action = connection.execute(sa.select(action_state.c.last_run_at)).all()
+        of_runs = sa.select(operations.c.first_started_at).order_by(operations.c.occurrence_at)
+        return [*of_action, *connection.execute(of_runs)]
 
 
 def last_start(engine: sa.Engine, id: UUID, at: datetime) -> None:
