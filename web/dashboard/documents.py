@@ -12,16 +12,6 @@ from models.notices import TargetKind
 from runtime.plug_ins import plug_ins
 from web.dashboard.rendering import ZONES
 
-# The rules that the form can write; static/form-rules.js knows them by these names.
-RHYTHMS = (
-    *("day", "weekdays", "week", "every", "date", "calendar", "cron", "rrule", "end", "event"),
-    "own",
-)
-# Which of its kind in a month, as a recurrence rule writes it.
-NTHS = ("1", "2", "3", "4", "-1")
-# What a rule of the calendar counts; static/form-rules.js knows them by these names.
-UNITS = ("days", "weeks", "months", "years")
-WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 # A field of the document: its place, what it holds (static/form-kinds.js), and what it offers: the
 # name of a list, or choices; of a number, the least and the most.
 Fields = tuple[tuple[str, str, str | tuple[Any, ...]], ...]
@@ -42,8 +32,6 @@ STEP_FIELDS: Mapping[str, Fields] = {
 }
 # The steps of plug-ins, which the form folds.
 FOLDED = tuple(step for one in plug_ins() for step in one.free_steps)
-# The steps that must be the only one.
-ALONE = ("celery_task", "job")
 # The steps that people look for first, with their places.
 FIRST_STEPS = {"celery_task": 0, "command": 1, "job": 2}
 FIRST_POLICIES: Fields = (
@@ -63,16 +51,11 @@ HOOK_MOMENTS = ("on_failure", "on_failure:first", "on_success", "on_missed")
 HOOK_KINDS: tuple[TargetKind, ...] = ("mail", "notify", "webhook")
 # All that the template gets, whatever the action.
 CHOICES: Mapping[str, Any] = {
-    "rhythms": RHYTHMS,
-    "nths": NTHS,
-    "weekdays": WEEKDAYS,
-    "units": UNITS,
     "months": MONTH_NAMES,
     "events": EVENTS,
     "ends": ENDS,
     "zones": ZONES,
     "step_fields": STEP_FIELDS,
-    "alone": ALONE,
     "folded": FOLDED,
     "first_policies": FIRST_POLICIES,
     "policies": POLICIES,

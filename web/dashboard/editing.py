@@ -136,7 +136,6 @@ def _edit(
         "shown": shown,
         "draft": draft,
         "text": draft.text,
-        "restored": draft.restored,
         # A change that was made meanwhile is not overwritten by a second try.
         "revision": draft.revision or (shown.revision if shown else ""),
         "is_outdated": isinstance(draft.error, Outdated),
