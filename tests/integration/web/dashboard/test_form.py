@@ -63,8 +63,10 @@ def test_a_task_has_a_field_for_each_parameter_that_its_worker_reports(
         page.select_option("[name=rhythm]", "day")
         page.fill("[name=time]", "07:00")
         page.check("[data-step=celery_task]")
-        page.fill("[data-path='operations.celery_task.task']", SHOWN)
         meaning = page.locator("#meaning")
+        expect(meaning.locator("li", has_text="operations.celery_task")).to_have_count(1)
+        expect(meaning.locator("li:visible")).to_have_count(0)
+        page.fill("[data-path='operations.celery_task.task']", SHOWN)
         expect(meaning).to_contain_text("missing a required argument: 'city'")
         parameters = page.locator("[data-parameters] label")
         shown = parameters.evaluate_all(
