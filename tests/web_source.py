@@ -1,11 +1,10 @@
 """A real web server for data sources: answers by path, counts and keeps the requests."""
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import cast
+
+from tests.http_server import Handler, http_server
 
 
 @dataclass
@@ -36,29 +35,14 @@ class WebSource:
         return sum(asked == path and not of for asked, of in self.requests)
 
 
-@contextmanager
-def web_source() -> Iterator[WebSource]:
-    """Yield a running server on a loopback port."""
-    server = _Server(("127.0.0.1", 0), _Handler)
-    source = server.source = WebSource(f"http://127.0.0.1:{server.server_address[1]}")
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    try:
-        yield source
-    finally:
-        source.stopping.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+def web_source() -> AbstractContextManager[WebSource]:
+    """Return a server, which runs as long as it is open."""
+    return http_server(_Handler, WebSource)
 
 
-class _Server(ThreadingHTTPServer):
-    source: WebSource
-
-
-class _Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        source = cast(_Server, self.server).source
+class _Handler(Handler):
+    def do_GET(self) -> None:  # noqa: N802 - a name of http.server
+        source: WebSource = self.server.known
         source.requests.append((self.path, self.headers.get("Range")))
         source.headers.append({name.lower(): text for name, text in self.headers.items()})
         page = source.pages.get(self.path, Page(status=404))
@@ -67,17 +51,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(page.body)))
         self.end_headers()
+        body = page.body if page.trickle_s else page.body[: page.part]
         with suppress(OSError):
-            self._send_body(page, source.stopping)
-
-    def _send_body(self, page: Page, stopping: threading.Event) -> None:
-        if not page.trickle_s:
-            self.wfile.write(page.body[: page.part])
-            return
-        for byte in page.body:
-            if stopping.wait(page.trickle_s):
-                return
-            self.wfile.write(bytes([byte]))
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Stay silent."""
+            self.trickle(body, page.trickle_s, source.stopping)
