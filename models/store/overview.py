@@ -20,6 +20,8 @@ HOUR = timedelta(hours=1)
 HOUR_S = 3600
 HOURS = 24
 MOST_DUE = 1_000
+# Of each hour, and of what did not go well in a day: a busy day costs no more than this to count.
+MOST_COUNTED = 10_000
 # How many of the last operations say how many begin in time.
 MOST_TIMED = 2_000
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
@@ -39,8 +41,9 @@ def counts(
     """Return how many operations there are, and how many actions are due, by parts of indexes.
 
     `due` within an hour, up to MOST_DUE; `running` and `waiting`, and the oldest of these; `hour_0`
-    to `hour_23`, which were recorded in the last hours. Of the last ones `ticked` began after a
-    tick recorded them, and `on_time` of those less than `late` after they were due.
+    to `hour_23`, which were recorded in the last hours, up to MOST_COUNTED each. Of the last ones
+    `ticked` began after a tick recorded them, and `on_time` of those less than `late` after they
+    were due.
     """
     its, cursor, count = operations.c, action_cursor.c, sa.func.count()
     its_own, is_soon = scope.has(its.small_app_id), cursor.next_occurrence_at <= now + HOUR
@@ -55,8 +58,9 @@ def counts(
     }
     for number in range(HOURS):
         until = now - (HOURS - 1 - number) * HOUR
-        within = (its.recorded_at > until - HOUR, its.recorded_at <= until)
-        single[f"hour_{number}"] = sa.select(count).where(*within, its_own)
+        within = (its.recorded_at > until - HOUR, its.recorded_at <= until, its_own)
+        some = sa.select(sa.literal(1)).where(*within).limit(MOST_COUNTED)
+        single[f"hour_{number}"] = sa.select(count).select_from(some.subquery())
     # Both of one row: for the least alone SQLite would read all operations in that order.
     since = sa.func.min(its.recorded_at).label("waiting_since")
     waiting = sa.select(count.label("waiting"), since).where(IS_UNSTARTED, its_own).subquery()
@@ -81,16 +85,22 @@ def _punctual(chosen: sa.ColumnElement[bool], late: timedelta) -> sa.Subquery:
 
 
 def troubled(connection: sa.Connection, scope: Scope, since: datetime) -> list[dict[str, Any]]:
-    """Return how many operations did not go well, by the hour after `since`, and by state."""
+    """Return how many operations did not go well, by the hour after `since`, and by state.
+
+    Of more than MOST_COUNTED, those that ended last.
+    """
     its = operations.c
     number = ((_epoch(its.finished_at) - int(since.timestamp())) // HOUR_S).label("hour")
-    query = (
-        sa.select(number, its.state, sa.func.count().label("count"))
+    last = (
+        sa.select(number, its.state)
         .where(in_literals(its.state, TROUBLED), its.finished_at >= since)
         .where(its.finished_at <= database_now(), scope.has(its.small_app_id))
-        .group_by(number, its.state)
+        .order_by(its.finished_at.desc())
+        .limit(MOST_COUNTED)
+        .subquery()
     )
-    return dicts(connection, query)
+    counted = sa.select(last, sa.func.count().label("count")).group_by(*last.c)
+    return dicts(connection, counted)
 
 
 def _epoch(at: sa.ColumnElement[datetime | None]) -> sa.ColumnElement[int]:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from models.operation import OperationState
 from models.store import overview
-from models.store.overview import HOUR, HOURS
+from models.store.overview import HOUR, HOURS, MOST_COUNTED
 from models.store.scope import Scope
 from models.store.tenants.closing import next_open
 from services.view import Instant, View
@@ -22,7 +22,7 @@ class Hour(View):
     """The operations of an hour."""
 
     since: Instant = Field(description="Its beginning.")
-    runs: int = Field(description="How many were recorded.")
+    runs: int = Field(description="How many were recorded, at most 10,000.")
     failed: int = Field(description="How many failed.")
 
 
@@ -31,8 +31,9 @@ class Figures(View):
 
     hours: tuple[Hour, ...] = Field(description="The last 24, in order.")
     runs: int = Field(description="How many operations were recorded in these.")
-    failed: int = Field(description="How many failed in these.")
-    missed: int = Field(description="How many occurrences were missed in these.")
+    are_more: bool = Field(description="Whether an hour had more runs than are counted.")
+    failed: int = Field(description="How many of the last 10,000 that went wrong failed.")
+    missed: int = Field(description="How many of these were missed.")
     on_time: float | None = Field(
         description="Which part of the last 2,000 of them began within a minute, 0 to 1."
     )
@@ -64,6 +65,7 @@ def figures_of(
     return Figures(
         hours=hours,
         runs=sum(one.runs for one in hours),
+        are_more=any(one.runs == MOST_COUNTED for one in hours),
         failed=_count(bad, OperationState.FAILED),
         missed=_count(bad, OperationState.MISSED),
         on_time=counts["on_time"] / counts["ticked"] if counts["ticked"] else None,

@@ -11,11 +11,13 @@ import sqlalchemy as sa
 from models.operation import OperationState
 from models.roles import Role
 from models.sql import read_clock, upsert_one
+from models.store import overview as stored
 from models.store import ticks
 from models.store.operations.end import known_after
 from models.tables import action_state, operations
 from runtime.database import reading
 from services.actions.page import action_page
+from services.overview import figures as counted
 from services.runs import run
 from tests.celery_messages import TASK, celery_action
 from tests.factories import update_operation
@@ -145,6 +147,19 @@ def test_an_overview_counts_what_ran_waits_and_is_due(web: Web, client: httpx.Cl
     assert (figures["hours"][-1]["runs"], figures["hours"][-1]["failed"]) == (5, 1)
     assert (figures["on_time"], figures["waiting"]) == (0.5, 1)
     assert figures["due"] >= 1
+
+
+def test_of_a_busy_hour_some_are_counted(
+    web: Web, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (stored, counted):
+        monkeypatch.setattr(module, "MOST_COUNTED", 2)
+    for _ in range(3):
+        ended(web, "nightly", "failed")
+
+    figures = overview(client)["figures"]
+
+    assert (figures["runs"], figures["failed"], figures["are_more"]) == (2, 2, True)
 
 
 def test_errors_are_grouped_by_their_text(web: Web, client: httpx.Client) -> None:
