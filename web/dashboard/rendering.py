@@ -20,7 +20,6 @@ from markupsafe import Markup, escape
 from models.action.schedule import ONE_SECOND
 from models.operation import REQUESTED
 from models.store.operations.eta import left_of
-from models.stored import instant_in
 from models.values import format_instant
 from models.values.durations import lasting
 from models.values.zones import in_zone
@@ -56,7 +55,7 @@ POLICY = "; ".join(
 HEADERS = {"Content-Security-Policy": POLICY, "Referrer-Policy": "same-origin"}
 # The zones that fields offer; every known one is accepted.
 ZONES = pytz.common_timezones
-# As sentences have it; some years and days do not exist.
+# As sentences have it; some days do not exist, or not in each zone: 9999-12-31T23:59:59Z.
 _INSTANT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)")
 # How each state of an operation, or trouble of an action, looks: a tone of the style sheet.
 TONES = {
@@ -138,14 +137,16 @@ class Page:
         return Markup("").join(self._instant(one) if n % 2 else escape(one) for n, one in parts)
 
     def _instant(self, text: str) -> Markup:
-        at = instant_in(text)
-        return escape(text) if at is None else self.clock(at)
+        try:
+            return self.clock(datetime.fromisoformat(text))
+        except (ValueError, OverflowError):
+            return escape(text)
 
     def clock_of_line(self, at: str) -> str:
         """Return the time of day of a log line in the viewer's zone; a broken one as it is."""
         try:
             return f"{datetime.fromisoformat(at).astimezone(ZoneInfo(self.zone)):%H:%M:%S}"
-        except ValueError:
+        except (ValueError, OverflowError):
             return at
 
     def relative(self, at: datetime) -> str:

@@ -25,6 +25,7 @@ def test_the_log_of_a_run_is_on_the_clock_of_the_viewer(web_on_sqlite: Web, brow
     id = run(shop, "nightly").id
     said = {"level": "INFO", "message": "hello"}
     lines = [{"at": "2026-11-22T20:30:05.123+00:00", **said}, {"at": "unreadable", **said}]
+    lines.append({"at": "9999-12-31T23:59:59Z", **said})
     with web_on_sqlite.engine.begin() as connection:
         connection.execute(sa.insert(operation_logs).values(operation_id=id, lines=lines))
     browser = browse(web_on_sqlite)
@@ -35,6 +36,7 @@ def test_the_log_of_a_run_is_on_the_clock_of_the_viewer(web_on_sqlite: Web, brow
     assert "05:30:05 hello" in page
     assert 'title="2026-11-22T20:30:05.123+00:00"' in page
     assert "unreadable hello" in page
+    assert "9999-12-31T23:59:59Z hello" in page
 
 
 def test_an_instant_in_a_sentence_is_on_the_clock_of_the_viewer(
@@ -42,7 +44,7 @@ def test_an_instant_in_a_sentence_is_on_the_clock_of_the_viewer(
 ) -> None:
     shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
     id = run(shop, "nightly").id
-    error = "<b> not before 2026-01-05T20:30:00Z, 2026-02-31T20:30:00Z"
+    error = "<b> not before 2026-01-05T20:30:00Z, 2026-02-31T20:30:00Z, 9999-12-31T23:59:59Z"
     ended(web_on_sqlite, id, "failed", 4, error=error)
     browser = browse(web_on_sqlite)
     browser.cookies.set("mb_zone", "Asia/Tokyo")
@@ -50,7 +52,7 @@ def test_an_instant_in_a_sentence_is_on_the_clock_of_the_viewer(
     page = browser.get(f"/operations/{id}").text
 
     shown = r'&lt;b&gt; not before <time [^>]*title="2026-01-05T20:30:00Z">[^<]* 05:30</time>, '
-    assert re.search(shown + "2026-02-31T20:30:00Z</p>", page)
+    assert re.search(shown + "2026-02-31T20:30:00Z, 9999-12-31T23:59:59Z</p>", page)
 
 
 def test_a_wrong_address_is_told_in_words_of_the_page(web_on_sqlite: Web, browse: Browse) -> None:
