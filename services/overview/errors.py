@@ -18,8 +18,9 @@ BACK = timedelta(days=7)
 MOST_READ = 1_000
 MOST = 10
 MOST_ACTIONS = 3
-# A number, an id, an address, a path with a date: what differs from one run to the next.
-_VARYING = re.compile(r"\S*\d\S*")
+# A number, an id, an address, a path with a date: what differs from one run to the next. A word is
+# searched once, from its beginning: some errors are one word of hundreds of letters.
+_VARYING = re.compile(r"(?<!\S)[^\s\d]*\d\S*")
 
 
 class FailedAction(View):

@@ -1,0 +1,26 @@
+"""Errors of the same text: what of them differs from one run to the next."""
+
+from time import process_time
+
+import pytest
+
+from services.overview.errors import alike
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        ("no printer in room 7\nTraceback", "no printer in room …"),
+        ("  host-7: 12 of /tmp/a1/b", "… … of …"),
+        ("no such host", "no such host"),
+    ],
+)
+def test_words_with_a_digit_are_left_out(error: str, text: str) -> None:
+    assert alike(error) == text
+
+
+def test_an_error_of_one_long_word_is_read_once() -> None:
+    began = process_time()
+    alike("x" * 20_000)
+
+    assert process_time() - began < 0.5
