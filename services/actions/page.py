@@ -137,16 +137,18 @@ def since_when(found: ActionPage) -> datetime | None:
     if found.shown.standing == "quarantined":
         return found.shown.updated_at
     if found.shown.standing == "paused":
-        return _paused_at(found.revisions)
+        return _paused_at(found.revisions, found.shown.revision)
     ended = [one for one in found.runs if one.state in RAN]
     is_well = [one.state == OperationState.SUCCESS for one in ended]
     streak = next((n for n, one in enumerate(reversed(is_well)) if one != is_well[-1]), None)
     return None if streak is None else ended[-streak].at
 
 
-def _paused_at(revisions: Sequence[Revision]) -> datetime | None:
-    """Return when the first of the newest revisions that are paused began."""
+def _paused_at(revisions: Sequence[Revision], newest: int | None) -> datetime | None:
+    """Return when the first of the newest revisions that are paused began; None of older ones."""
     found = None
+    if not revisions or revisions[0].number != newest:
+        return None
     for one in revisions:
         if not isinstance(one.document, Mapping) or one.document.get("active") is not False:
             return found

@@ -96,9 +96,7 @@ def _object(found: Any) -> Mapping[str, Any]:
 def _restorable(found: page.ActionPage) -> int | None:
     """Return the revision that a quarantined action had before the one that cannot be run."""
     newest = found.shown.revision
-    if not found.shown.quarantined or newest is None:
-        return None
-    return next((one.number for one in found.revisions if one.number < newest), None)
+    return newest - 1 if found.shown.quarantined and newest is not None and newest > 1 else None
 
 
 def revisions(found: Sequence[Revision]) -> dict[str, Any]:

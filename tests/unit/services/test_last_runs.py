@@ -25,7 +25,7 @@ def runs(*states: str, took_s: float | None = None, why: str | None = None) -> t
 
 
 def page(standing: str = "active", **known: Any) -> ActionPage:
-    its: dict[str, Any] = {"standing": standing, "updated_at": DUE}
+    its: dict[str, Any] = {"standing": standing, "updated_at": DUE, "revision": 4}
     shown = Action.model_construct(**its)
     plain: dict[str, Any] = dict.fromkeys(ActionPage.__dataclass_fields__, ())
     return ActionPage(**{**plain, "shown": shown, **known})
@@ -76,4 +76,6 @@ def test_a_pause_begins_with_the_first_revision_that_has_it() -> None:
 
     assert since_when(page("paused", revisions=paused)) == DUE + 3 * HOUR
     assert since_when(page("paused", revisions=paused[:2])) is None
+    older = (revision(3, active=False), revision(2))
+    assert since_when(page("paused", revisions=older)) is None
     assert since_when(page("quarantined")) == DUE

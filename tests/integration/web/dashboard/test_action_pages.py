@@ -116,14 +116,17 @@ def test_a_quarantined_action_offers_the_revision_before_and_no_future(
 ) -> None:
     web = web_on_sqlite
     shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
-    changes.apply(shop, [{**NIGHTLY, "description": "second"}])
+    for description in ("second", "third"):
+        changes.apply(shop, [{**NIGHTLY, "description": description}])
     broken = sa.update(actions).where(actions.c.name == "nightly")
     with web.engine.begin() as connection:
         connection.execute(broken.values(quarantined="it cannot be read", active=False))
 
-    page = browse(web).get(ACTION).text
+    browser = browse(web)
+    page = browser.get(ACTION).text
 
-    assert re.search(r'/edit\?revision=1">Restore revision 1<', page)
+    for shown in (page, browser.get(ACTION, params={"before": 2}).text):
+        assert re.search(r'/edit\?revision=2">Restore revision 2<', shown)
     assert not re.search(r'/run"|/resume"|id="next"|id="backfill"', page)
 
 
