@@ -48,14 +48,17 @@ def errors_of(
     """Return the errors of the last week; the most frequent first, and the last one of as many."""
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for row in overview.errors(connection, scope, now - BACK, MOST_READ):
-        groups.setdefault(alike(row["error"]), []).append(row)
+        if text := alike(row["error"]):
+            groups.setdefault(text, []).append(row)
     ranked = sorted(groups.items(), key=lambda one: -len(one[1]))
     return tuple(_group(text, rows, apps) for text, rows in ranked[:MOST])
 
 
 def alike(error: str) -> str:
-    """Return the first line of an error without the words that have digits."""
-    return _VARYING.sub("…", error.strip().partition("\n")[0])
+    """Return the first line of an error without the words that have digits, if others are left."""
+    line = error.strip().partition("\n")[0]
+    text = _VARYING.sub("…", line)
+    return text if any(map(str.isalpha, text)) else line
 
 
 def _group(text: str, rows: Sequence[Mapping[str, Any]], apps: Mapping[int, str]) -> ErrorGroup:

@@ -13,9 +13,10 @@ from services.overview.errors import alike
         ("no printer in room 7\nTraceback", "no printer in room …"),
         ("  host-7: 12 of /tmp/a1/b", "… … of …"),
         ("no such host", "no such host"),
+        ("KeyError('user_7')", "KeyError('user_7')"),
     ],
 )
-def test_words_with_a_digit_are_left_out(error: str, text: str) -> None:
+def test_words_with_a_digit_are_left_out_if_others_are_left(error: str, text: str) -> None:
     assert alike(error) == text
 
 
