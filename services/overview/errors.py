@@ -55,10 +55,12 @@ def errors_of(
 
 
 def alike(error: str) -> str:
-    """Return the first line of an error without the words that have digits, if others are left."""
-    line = error.strip().partition("\n")[0]
-    text = _VARYING.sub("…", line)
-    return text if any(map(str.isalpha, text)) else line
+    """Return an error, which is stored as one line, without words that have digits.
+
+    It stays as it is if nothing else is left of it.
+    """
+    text = _VARYING.sub("…", error).strip()
+    return text if any(map(str.isalpha, text)) else error.strip()
 
 
 def _group(text: str, rows: Sequence[Mapping[str, Any]], apps: Mapping[int, str]) -> ErrorGroup:
@@ -71,7 +73,7 @@ def _group(text: str, rows: Sequence[Mapping[str, Any]], apps: Mapping[int, str]
         for row in rows
     }
     return ErrorGroup(
-        text=last["error"].strip().partition("\n")[0] if is_same else text,
+        text=last["error"].strip() if is_same else text,
         count=len(rows),
         last_at=last["finished_at"],
         operation=last["id"],

@@ -10,7 +10,7 @@ from services.overview.errors import alike
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        ("no printer in room 7\nTraceback", "no printer in room …"),
+        ("no printer in room 7", "no printer in room …"),
         ("  host-7: 12 of /tmp/a1/b", "… … of …"),
         ("no such host", "no such host"),
         ("KeyError('user_7')", "KeyError('user_7')"),
