@@ -8,7 +8,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.operation import TICKED, TROUBLED, OperationState
-from models.sql import database_now, dicts, in_literals, in_many
+from models.sql import database_now, dicts, in_literals, in_many, unindexed
 from models.store import measures
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED, NOT_DELETED
 from models.store.operations import with_names
@@ -31,7 +31,7 @@ LONGEST_ERROR = 300
 
 def running(connection: sa.Connection, scope: Scope, limit: int) -> list[dict[str, Any]]:
     """Return up to `limit` running operations, the longest first."""
-    query = with_names().where(IS_RUNNING, scope.has(operations.c.small_app_id))
+    query = with_names().where(IS_RUNNING, unindexed(scope.has(operations.c.small_app_id)))
     return dicts(connection, query.order_by(operations.c.started_at).limit(limit))
 
 
@@ -47,6 +47,8 @@ def counts(
     """
     its, cursor, count = operations.c, action_cursor.c, sa.func.count()
     its_own, is_soon = scope.has(its.small_app_id), cursor.next_occurrence_at <= now + HOUR
+    # Few run or wait: SQLite would read all that a small app ever ran.
+    few_of_it = unindexed(its_own)
     due = sa.select(sa.literal(1)).join_from(
         action_cursor, actions, actions.c.uid == cursor.action_uid
     )
@@ -54,7 +56,7 @@ def counts(
     first = first.order_by(cursor.next_occurrence_at).limit(MOST_DUE)
     single = {
         "due": sa.select(count).select_from(first.subquery()),
-        "running": sa.select(count).where(IS_RUNNING, its_own),
+        "running": sa.select(count).where(IS_RUNNING, few_of_it),
     }
     for number in range(HOURS):
         until = now - (HOURS - 1 - number) * HOUR
@@ -63,7 +65,7 @@ def counts(
         single[f"hour_{number}"] = sa.select(count).select_from(some.subquery())
     # Both of one row: for the least alone SQLite would read all operations in that order.
     since = sa.func.min(its.recorded_at).label("waiting_since")
-    waiting = sa.select(count.label("waiting"), since).where(IS_UNSTARTED, its_own).subquery()
+    waiting = sa.select(count.label("waiting"), since).where(IS_UNSTARTED, few_of_it).subquery()
     punctual = _punctual(its_own & (its.recorded_at >= now - HOURS * HOUR), late)
     parts = (one.scalar_subquery().label(name) for name, one in single.items())
     each = sa.select(waiting, punctual, *parts)

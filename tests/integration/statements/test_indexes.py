@@ -326,6 +326,23 @@ def test_an_overview_reads_what_it_shows(filled: Filled, statements: Statements)
     assert_indexed(statements, "operations_recent", "operations_troubled", "action_cursor_due")
 
 
+def test_what_runs_and_waits_of_a_small_app_is_found_among_what_does(
+    filled: Filled, statements: Statements
+) -> None:
+    statements.is_repeated = False
+    app = Scope(1)
+
+    with statements.captured(), reading(filled.engine) as connection:
+        overview.running(connection, app, 12)
+    assert_indexed(statements, "operations_one_running")
+
+    with statements.captured(), reading(filled.engine) as connection:
+        overview.counts(connection, app, filled.now, MINUTE)
+    assert_indexed(statements, "operations_of_app", "operations_unstarted")
+    reads = [one for some in statements.reads().values() for one in some]
+    assert [one.index for one in reads].count("operations_one_running") > 1
+
+
 def test_the_last_runs_of_actions_are_read_whatever_ran_before(
     filled: Filled, statements: Statements
 ) -> None:
