@@ -177,21 +177,25 @@ def last_runs(
 ) -> list[dict[str, Any]]:
     """Return the `limit` newest operations of each of these actions, in the order of occurrences.
 
-    There are more of an action if several have the instant of the oldest. `why` is a reason or an
-    error.
+    `why` is a reason or an error.
     """
     oldest, its = _OLDEST.offset(limit - 1).scalar_subquery(), operations.c
     since = sa.func.coalesce(oldest, sa.literal(LONG_AGO, its.occurrence_at.type))
     why = sa.func.coalesce(its.error, its.reason).label("why")
+    # An event may have thousands of users at one instant, that of the oldest.
+    newest_first = sa.func.row_number().over(
+        partition_by=its.action_uid, order_by=its.occurrence_at.desc()
+    )
     query = (
         sa.select(its.action_uid, its.id, its.occurrence_at, its.state, its.started_at)
-        .add_columns(its.finished_at, why)
+        .add_columns(its.finished_at, why, newest_first.label("place"))
         .join(actions, actions.c.uid == its.action_uid)
         .where(in_many(connection, actions.c.uid, list(uids)))
         .where(its.occurrence_at >= since, its.occurrence_at <= database_now())
-        .order_by(its.occurrence_at)
+        .subquery()
     )
-    return dicts(connection, query)
+    found = sa.select(query).where(query.c.place <= limit)
+    return dicts(connection, found.order_by(query.c.occurrence_at))
 
 
 def counted(

@@ -42,7 +42,7 @@ def last_runs_of(
             why=None if row["why"] is None else row["why"][:SHORT],
         )
         found.setdefault(row["action_uid"], []).append(one)
-    return {uid: tuple(runs[-limit:]) for uid, runs in found.items()}
+    return {uid: tuple(runs) for uid, runs in found.items()}
 
 
 def runs_beside(installation: Installation, uid: UUID) -> tuple[LastRun, ...]:

@@ -33,7 +33,7 @@ from models.store.operations.start_checks import NotClaimed
 from models.store.operations.take import Claim
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.store.tenants import app_overview
-from models.tables import action_cursor
+from models.tables import action_cursor, operations
 from runtime.database import reading
 from runtime.sections import AlertSettings
 from scheduler.changes import deletion, editing
@@ -346,6 +346,11 @@ def test_what_runs_and_waits_of_a_small_app_is_found_among_what_does(
 def test_the_last_runs_of_actions_are_read_whatever_ran_before(
     filled: Filled, statements: Statements
 ) -> None:
+    # As those of many users whom one event is about.
+    at_once = sa.update(operations).where(operations.c.action_uid == filled.due[0])
+    with filled.engine.begin() as connection:
+        connection.execute(at_once.values(occurrence_at=filled.now - MINUTE))
+
     with statements.captured(), reading(filled.engine) as connection:
         found = overview.last_runs(connection, filled.due[:30], 5)
 
