@@ -184,7 +184,7 @@ def last_runs(
     why = sa.func.coalesce(its.error, its.reason).label("why")
     # An event may have thousands of users at one instant, that of the oldest.
     newest_first = sa.func.row_number().over(
-        partition_by=its.action_uid, order_by=its.occurrence_at.desc()
+        partition_by=its.action_uid, order_by=(its.occurrence_at.desc(), its.recorded_at.desc())
     )
     query = (
         sa.select(its.action_uid, its.id, its.occurrence_at, its.state, its.started_at)
@@ -195,7 +195,7 @@ def last_runs(
         .subquery()
     )
     found = sa.select(query).where(query.c.place <= limit)
-    return dicts(connection, found.order_by(query.c.occurrence_at))
+    return dicts(connection, found.order_by(query.c.place.desc()))
 
 
 def counted(
