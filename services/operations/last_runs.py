@@ -15,7 +15,7 @@ from services.view import Instant, View
 # On a row of bars.
 SHOWN = 30
 # Characters of a reason.
-SHORT = 120
+SHORT = 80
 
 
 class LastRun(View):
