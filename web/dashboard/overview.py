@@ -38,7 +38,7 @@ def overview(request: Request, visitor: Viewer, view: str = "") -> HTMLResponse:
     is_part, zone = is_fragment(request), Page(request).zone
     overviews: TtlCache[Overview] = request.app.state.overviews
     shown = overviews.of(visitor.opened, KEPT_S if is_part else FRESH_S, view == "time")
-    own = [one for one in shown.actions if one.owner != GIVEN_OWNER]
+    is_new = all(one.owner == GIVEN_OWNER for one in shown.actions)
     values = {
         "shown": shown,
         "drawn": shown.timeline and drawing.timeline(shown.timeline, zone),
@@ -47,8 +47,7 @@ def overview(request: Request, visitor: Viewer, view: str = "") -> HTMLResponse:
         "troubles": [one for one in shown.verdict.findings if one.uid is not None],
         "most": MOST_TROUBLES,
         "words": WORDS,
-        "ways_to_begin": [] if any(one.runs for one in own) else [*BEGIN.items(), *_imports()],
-        "is_empty": not own,
+        "ways_to_begin": [*BEGIN.items(), *_imports()] if is_new else [],
     }
     return render(request, "overview_live.html" if is_part else "overview.html", values)
 
