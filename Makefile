@@ -46,7 +46,7 @@ $(VENV)/.stamp-compiled: $(VENV)/.stamp-dev
 test: $(VENV)/.stamp-compiled ## Pass the tests of every tier, against a real PostgreSQL, Redis and SMTP server
 	$(PYTEST) -n 10
 
-test-slow: $(VENV)/.stamp-compiled ## Pass the rest: rare ground, and the other store of each test
+test-slow: $(VENV)/.stamp-compiled ## Pass the rest: rare ground, and the kernel on the other store
 	$(PYTEST) -n 10 -m 'slow and not storm and not matrix'
 
 test-again: $(VENV)/.stamp-dev ## Run what failed in the last run once more, one test at a time; refuse more than three

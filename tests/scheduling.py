@@ -28,6 +28,8 @@ ON_BOTH = (
     "tests/migration/",
 )
 STORES = ("sqlite", "postgresql")
+# `make test-slow` runs these on the store that `make test` leaves out.
+KERNEL = "tests/integration/scheduler/"
 # Rare ground, or seconds for each case: environments, simulated worlds, inputs of attackers, the
 # consoles of all pages, pictures, other schedulers' tables, outages that few installations meet.
 SLOW = (
@@ -72,8 +74,8 @@ def is_rare(item: pytest.Item) -> bool:
 
 
 def is_of_another_day(item: pytest.Item, day: str) -> bool:
-    """Return whether a test of processes runs on the other store this day, and not on its own."""
-    return "tests/acceptance/" in item.nodeid and is_on_the_other_store(item, day)
+    """Return whether no tier runs a test this day: beside the kernel, each has one store a day."""
+    return not item.nodeid.startswith(KERNEL) and is_on_the_other_store(item, day)
 
 
 def is_on_the_other_store(item: pytest.Item, day: str) -> bool:
