@@ -91,6 +91,15 @@ def test_latest_sends_one_and_names_the_overtaken() -> None:
     )
 
 
+def test_of_several_rules_the_latest_occurrence_is_due() -> None:
+    earlier = make_rule(cron_rule="57 6 * * 1", timezone="Europe/Paris")
+    for rules in ((earlier, WEEKLY), (WEEKLY, earlier)):
+        decision = decide(make_plan(*rules), UID, SEVEN - 5 * MINUTE, SEVEN)
+
+        assert decision.due_at == (SEVEN,)
+        assert decision.missed == (Missed(Occurrence(SEVEN - 3 * MINUTE), OVERTAKEN),)
+
+
 def test_all_sends_each_in_the_window() -> None:
     decision = decide(make_plan(EVERY_MINUTE, catch_up="all"), UID, SEVEN - 9 * MINUTE, SEVEN)
 
