@@ -31,6 +31,13 @@ def test_one_instant_in_two_zones_has_one_id() -> None:
     assert operation_id(UID, in_paris) == operation_id(UID, MONDAY)
 
 
+def test_an_instant_is_written_in_utc_whatever_its_zone() -> None:
+    # Equal instants are written once: this one is of no other test.
+    in_tokyo = datetime(2031, 3, 4, 8, tzinfo=timezone(timedelta(hours=9)))
+
+    assert instant_text(in_tokyo) == "2031-03-03T23:00:00Z"
+
+
 def test_another_occurrence_has_another_id() -> None:
     assert operation_id(UID, MONDAY) != operation_id(UID, MONDAY + timedelta(weeks=1))
 

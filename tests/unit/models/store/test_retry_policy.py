@@ -6,7 +6,7 @@ import pytest
 
 from models.action.policy import RetryModel
 from models.operation import OperationState
-from models.store.operations.put_back import failed
+from models.store.operations.put_back import failed, lost
 from tests.factories import make_plan
 
 MINUTE = timedelta(minutes=1)
@@ -34,3 +34,11 @@ def test_the_last_attempt_and_a_permanent_error_fail_for_good(
 
     assert (ending.state, ending.delay) == (OperationState.FAILED, timedelta(0))
     assert (ending.error, ending.is_failure) == ("down", True)
+
+
+@pytest.mark.parametrize(("may_repeat", "state"), [(True, "pending"), (False, "failed")])
+def test_a_lost_step_begins_again_only_if_it_may_be_repeated(may_repeat: bool, state: str) -> None:
+    ending = lost(0, "worker w sent no heartbeat", "pay", may_repeat, is_asked=False)
+
+    assert ending.state == state
+    assert ("step pay was running" in (ending.error or "")) is not may_repeat
