@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import BrowserContext, Page, Route, expect, sync_playwright
 
 # A test proves what is right, not how fast this machine is.
 expect.set_options(timeout=60_000)
@@ -126,6 +126,17 @@ class Chromium:
             yield tab
         finally:
             context.close()
+
+
+def hold_back(page: Page, pattern: str) -> list[Route]:
+    """Let requests of these addresses wait; return the list to which each of them is added."""
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route(pattern, hold)
+    return held
 
 
 @contextmanager

@@ -32,7 +32,7 @@ from services.view import Instant, View
 # Actions on the page; what runs is shown up to fewer.
 MOST_ACTIONS = 30
 MOST_RUNNING = 12
-MOST_COUNTED = 1_000
+MOST_ACTIONS_COUNTED = 1_000
 # Calendars may leave nothing of the first ones.
 MOST_READ = 2 * MOST_ACTIONS
 Rows = Sequence[Mapping[str, Any]]
@@ -93,7 +93,7 @@ def _overview(connection: sa.Connection, installation: Installation, *, timeline
     rows = [row for row in first if row["small_app_id"] in apps]
     count = len(rows)
     if count == MOST_ACTIONS:
-        count = found_in.count(connection, Asked(scope, ActionFilter()), MOST_COUNTED)
+        count = found_in.count(connection, Asked(scope, ActionFilter()), MOST_ACTIONS_COUNTED)
     tone, advice = _shown_as(verdict, figures.running)
     drawn = rows[:MOST_LANES] if timeline else None
     return Overview(

@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, expect
 
 from services import changes
-from tests.browser import Chromium
+from tests.browser import Chromium, hold_back
 from tests.factories import make_app
 from tests.integration.web.conftest import APP, NIGHTLY, Web
 from tests.integration.web.dashboard.conftest import SHOWN, TASK, Browse
@@ -248,14 +248,9 @@ def test_a_test_is_sent_to_whom_a_hook_would_tell(chromium: Chromium, shop: Web)
 def test_a_preview_that_comes_before_the_script_shows_no_fault(
     chromium: Chromium, web_on_sqlite: Web
 ) -> None:
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        held.append(route)
-
     with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
         page = tab.page
-        page.route("**/form-save.js*", hold)
+        held = hold_back(page, "**/form-save.js*")
         with page.expect_response("**/check"):
             page.goto(f"/apps/{APP}/new-action", wait_until="commit")
         held[0].continue_()

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from services import changes
-from tests.browser import Chromium
+from tests.browser import Chromium, hold_back
 from tests.integration.web.conftest import APP, Web
 
 
@@ -187,17 +187,12 @@ def test_no_rule_is_saved_that_nobody_wrote(chromium: Chromium, web_on_sqlite: W
 def test_save_waits_for_the_preview_of_what_is_written(
     chromium: Chromium, web_on_sqlite: Web
 ) -> None:
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        held.append(route)
-
     with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
         page = tab.page
         save = page.locator("button:text-is('Save')")
         page.goto(f"/apps/{APP}/actions/nightly/edit")
         expect(save).to_be_enabled()
-        page.route("**/check", hold)
+        held = hold_back(page, "**/check")
         with page.expect_request("**/check"):
             page.fill("[name=time]", "10:15")
             expect(save).to_be_disabled()
