@@ -119,26 +119,45 @@ def insert_all(
     table: sa.Table,
     rows: Rows,
     same: Mapping[str, sa.ColumnElement[Any]],
-) -> list[Any]:
-    """Insert rows with equal keys, plus the columns `same`; return the first keys of new rows.
+) -> int:
+    """Insert rows with equal keys, plus the columns `same`; return how many are new.
 
-    Rows with an existing key are ignored. SQLite is as fast by SQLAlchemy's batches; PostgreSQL
-    gets values that all rows share once.
+    Rows with an existing key are ignored. Values that all rows share are given once.
     """
-    insert = insert_ignoring(connection, table).returning(next(iter(table.primary_key)))
-    if connection.dialect.name != "postgresql":
-        return list(connection.execute(insert.values(**same), list(rows)).scalars())
+    insert = _inserting(connection, table, rows, same).execution_options(preserve_rowcount=True)
+    return connection.execute(insert, {"given": rows}).rowcount
+
+
+def insert_new(
+    connection: sa.Connection,
+    table: sa.Table,
+    rows: Rows,
+    same: Mapping[str, sa.ColumnElement[Any]],
+) -> list[Any]:
+    """Insert rows as `insert_all` does; return the first keys of the new ones."""
+    insert = _inserting(connection, table, rows, same)
+    new = insert.returning(next(iter(table.primary_key)))
+    return list(connection.execute(new, {"given": rows}).scalars())
+
+
+def _inserting(
+    connection: sa.Connection,
+    table: sa.Table,
+    rows: Rows,
+    same: Mapping[str, sa.ColumnElement[Any]],
+) -> Any:
     shared = _shared(table, rows)
     source = given(table, *(name for name in rows[0] if name not in shared))
     columns = {**{one.name: one for one in source.c}, **shared, **same}
-    those = insert.from_select(list(columns), sa.select(*columns.values()))
-    return list(connection.execute(those, {"given": rows}).scalars())
+    # Without a condition, SQLite would take the conflict clause for that of a join.
+    those = sa.select(*columns.values()).where(sa.true())
+    return insert_ignoring(connection, table).from_select(list(columns), those)
 
 
 def _shared(table: sa.Table, rows: Rows) -> dict[str, sa.ColumnElement[Any]]:
     """Return the columns, except those of the key, with the same value in all rows."""
     return {
-        name: sa.cast(sa.literal(value, table.c[name].type), table.c[name].type)
+        name: sa.literal(value, table.c[name].type)
         for name, value in rows[0].items()
         if not table.c[name].primary_key and all(row[name] == value for row in rows)
     }

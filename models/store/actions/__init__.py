@@ -7,7 +7,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.bulk_sql import insert_all, update_all
+from models.bulk_sql import insert_all, insert_new, update_all
 from models.column_types import UTCDateTime
 from models.errors import Hint, NotFound, Refused
 from models.events import END_OF, end_event
@@ -46,7 +46,7 @@ def insert(
     at = sa.literal(now, UTCDateTime())
     rows = [{"uid": uid, **one} for uid, one in revisions_of.items()]
     authors = {one.pop("author") for one in rows}
-    stored = insert_all(
+    stored = insert_new(
         connection,
         actions,
         rows,

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.bulk_sql import given, insert_all, locked
+from models.bulk_sql import given, insert_all, insert_new, locked
 from models.operation import UNSTARTED, OperationState
 from models.sql import database_now, dicts, in_many, in_unindexed
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED
@@ -30,7 +30,7 @@ def record_new(connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> set
     A row whose id exists, in any state, is left alone.
     """
     reserved = {"recorded_at": database_now(), "not_before": database_now(RESERVED_FOR)}
-    return set(insert_all(connection, operations, rows, reserved)) if rows else set()
+    return set(insert_new(connection, operations, rows, reserved)) if rows else set()
 
 
 def recorded_among(connection: sa.Connection, ids: Sequence[UUID]) -> set[UUID]:
@@ -53,7 +53,7 @@ def running_beside(connection: sa.Connection) -> dict[UUID, UUID]:
 def record_ended(connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> int:
     """Record operations that end at once, skipped or missed; return how many are new."""
     ended = {name: database_now() for name in ("recorded_at", "not_before", "finished_at")}
-    return len(insert_all(connection, operations, rows, ended)) if rows else 0
+    return insert_all(connection, operations, rows, ended) if rows else 0
 
 
 def record_missed(

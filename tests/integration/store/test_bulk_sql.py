@@ -10,7 +10,6 @@ from models.bulk_sql import insert_all
 from models.tables import revisions
 from runtime.database import reading
 from tests.factories import make_action
-from tests.statements import executed
 
 NOON = datetime(2026, 11, 26, 12, tzinfo=UTC)
 SINCE = {"effective_from": sa.literal(NOON, revisions.c.effective_from.type)}
@@ -36,15 +35,3 @@ def test_long_documents_are_stored_as_they_are(engine: sa.Engine) -> None:
         query = sa.select(revisions.c.document, revisions.c.effective_from)
         found = connection.execute(query.where(revisions.c.number > 1)).all()
     assert found == [(DOCUMENT, NOON)] * 2
-
-
-def test_sqlite_does_not_read_a_text_of_all_documents_once_for_each_column(
-    engine: sa.Engine,
-) -> None:
-    rows = rows_of(engine, make_action(engine).uid)
-
-    with engine.begin() as connection, executed(engine) as statements:
-        insert_all(connection, revisions, rows, SINCE)
-
-    assert statements
-    assert not any("json_each" in statement for statement in statements)
