@@ -42,7 +42,7 @@ SLOW = (
     *(f"interop/test_{name}" for name in ("apscheduler", "django_beat", "redbeat")),
     *(f"web/test_{name}" for name in ("behind_nginx", "django", "generated_client")),
     *(f"acceptance/test_{name}." for name in (
-        "causes", "deployed_commands", "example_steps", "failover", "few_rights",
+        "deployed_commands", "example_steps", "failover", "few_rights",
         "follow_confined", "follow_once", "follow_outage", "follow_phases", "followed_ends",
         "full", "killed_import", "killed_mail", "production", "quorum_queues", "read_only",
         "restore", "restore_instant", "rotation", "shared_broker", "standing", "systemd_notify",
@@ -60,7 +60,6 @@ KEPT = (
     *("page_shows[README.md]", "page_shows[docs/tutorial.md]", "test_an_output_that_differs"),
     *("test_each_kind_of_outcome", "test_entries_become_actions"),
     "test_what_the_pages_load_is_found",
-    "test_a_broker_explains_what_waits_for_it",
     "test_what_is_due_while_the_disk_is_full_runs_once_there_is_room",
     "test_whatever_a_task_raises_itself_fails_it_and_is_no_loss_of_its_worker",
     "behaves_like_debian_at_its_changes[2027]",

@@ -1,11 +1,8 @@
 """What the daemon cannot tell because it is down, web processes and workers tell: once."""
 
-import re
 from email import message_from_bytes
 from email.policy import default
 from pathlib import Path
-
-import pytest
 
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import Process, until
@@ -27,15 +24,6 @@ def _subject(file: Path) -> object:
 def told(installation: Installation, count: int) -> list[str]:
     until(lambda: len(mails(installation)) == count, lambda: f"{mails(installation)}")
     return mails(installation)
-
-
-def of_broker(installation: Installation) -> list[str]:
-    """Return what was told of a broker that does not answer.
-
-    Its ticks take twice as long as they are apart here, so that a daemon may be missed too.
-    """
-    pattern = re.compile(r"\[minutebook\] (\w+): Redis at \S+ does not answer")
-    return [found[1] for one in mails(installation) if (found := pattern.match(one))]
 
 
 def ticking(installation: Installation) -> Process:
@@ -71,15 +59,3 @@ def test_without_a_web_process_a_worker_tells(installation: Installation) -> Non
 
     (broken,) = told(installation, 1)
     assert "no daemon ticks" in broken
-
-
-@pytest.mark.usefixtures("installation")
-def test_a_frozen_broker_is_told_once_and_when_it_is_back(installation: Installation) -> None:
-    ticking(installation)
-    start_web(installation, TOLD)
-    installation.freeze_broker()
-    until(lambda: of_broker(installation) == ["ALERT"], lambda: f"{mails(installation)}")
-    installation.thaw_broker()
-
-    both = ["ALERT", "RESOLVED"]
-    until(lambda: of_broker(installation) == both, lambda: f"{mails(installation)}")

@@ -10,41 +10,6 @@ def broker_errors(installation: Installation) -> int:
     return sum("broker_error" in tick["report"] for tick in installation.ticks())
 
 
-def test_what_is_due_while_the_broker_is_down_for_longer_than_a_tick_runs_once_it_is_back(
-    installation: Installation,
-) -> None:
-    installation.worker(is_awaited=True)
-    daemon = installation.daemon()
-    until(lambda: len(installation.ticks()) == 1, "the first tick")
-
-    installation.broker.stop()
-    actions = [installation.due_action(f"due {n}") for n in range(3)]
-    until(lambda: broker_errors(installation) >= 2, "two ticks without a broker")
-    rows = installation.rows(*(action.uid for action in actions))
-    assert [row["state"] for row in rows] == ["pending"] * 3
-    installation.broker.start()
-
-    ids = [row["id"] for row in rows]
-    assert installation.all_end(ids) == ["success"] * 3
-    assert len(installation.trace.starts()) == 3
-    assert daemon.is_alive
-
-
-def test_a_flushed_broker_costs_time_but_no_operation(installation: Installation) -> None:
-    ids = [installation.operation(installation.action(f"lost {n}")) for n in range(5)]
-    installation.tick()
-    assert [installation.row(id)["state"] for id in ids] == ["queued"] * 5
-    with installation.broker.client() as client:
-        client.flushall()
-
-    installation.worker()
-    installation.make_sendable(*ids)
-    installation.tick()
-
-    assert installation.all_end(ids) == ["success"] * 5
-    assert len(installation.trace.starts()) == 5
-
-
 def test_a_worker_outlives_a_broker_that_is_restarted_empty(installation: Installation) -> None:
     gate = {"until": str(installation.file("go"))}
     running = installation.operation(installation.action(operations={"trace_one": gate}))
@@ -104,15 +69,3 @@ def test_a_key_in_the_place_of_a_queue_costs_a_line_a_minute_and_ends_with_the_k
     installation.becomes(id, "success")
     assert "minutebook.quick cannot be read: a key of another type" in doctor.stdout
     assert len(lines) == 2
-
-
-def test_variables_of_the_application_lead_no_process_to_another_broker(
-    installation: Installation,
-) -> None:
-    theirs = {"CELERY_BROKER_URL": "redis://127.0.0.1:1/0", "CELERY_CONFIG_MODULE": "of_theirs"}
-    installation.worker(is_awaited=True, settings=theirs)
-    id = installation.operation(installation.action("due"))
-    daemon = installation.daemon(settings=theirs)
-
-    installation.becomes(id, "success")
-    assert "broker unavailable" not in daemon.text()

@@ -9,8 +9,6 @@ from scheduler.changes import Change
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import kill, until
 
-SOON_S = 10.0
-
 
 def chain(installation: Installation, **steps: Any) -> list[Change]:
     """Store three actions, each of which is due by the end of the one before."""
@@ -18,20 +16,6 @@ def chain(installation: Installation, **steps: Any) -> list[Change]:
     for name, before in (("second", "first"), ("third", "second")):
         made.append(installation.action(name, when={"after": {"action": before}}))
     return made
-
-
-def test_a_chain_of_three_runs_within_seconds_without_a_tick(installation: Installation) -> None:
-    one, two, three = chain(installation)
-    installation.worker(is_awaited=True)
-
-    installation.operation(one)
-    installation.send()
-    until(lambda: installation.count_of("success") == 3, "the chain has run", SOON_S)
-
-    rows = installation.rows(one.uid, two.uid, three.uid)
-    assert [len(installation.rows(action.uid)) for action in (one, two, three)] == [1, 1, 1]
-    assert sum(len(installation.trace.starts(row["id"])) for row in rows) == 3
-    assert installation.ticks() == []
 
 
 @pytest.mark.parametrize("store", ["postgresql"])

@@ -272,11 +272,3 @@ def test_a_daemon_that_is_told_so_runs_every_active_action_once_first(
     assert installation.rows(paused.uid) == []
     assert {row["cause"] for row in installation.rows() if row["id"] in ids} == {"manual"}
     assert daemon.is_alive
-
-
-def test_one_tick_that_is_told_so_runs_them_too(installation: Installation) -> None:
-    one = installation.action("one")
-
-    installation.tick("--run-now")
-
-    assert len(installation.awaited_rows(one, 1)) == 1

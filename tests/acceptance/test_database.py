@@ -14,9 +14,8 @@ LONGEST_S = 2 + 1.5 + 1
 
 
 @pytest.mark.parametrize("store", ["postgresql"])
-@pytest.mark.parametrize("when", ["the_step_runs_on", "the_step_ends_meanwhile"])
 def test_a_database_that_is_restarted_costs_no_lease_and_no_outcome(
-    installation: Installation, postgresql: PostgreSQL, when: str
+    installation: Installation, postgresql: PostgreSQL
 ) -> None:
     gate = {"until": str(installation.file("go"))}
     id = installation.operation(installation.action(operations={"trace_one": gate}))
@@ -28,9 +27,6 @@ def test_a_database_that_is_restarted_costs_no_lease_and_no_outcome(
     worker.said("heartbeat of")
     failing_since = monotonic()
     until(lambda: monotonic() - failing_since > 2.5, "longer than a lease")
-    if when == "the_step_ends_meanwhile":
-        installation.file("go").touch()
-        worker.said("database unavailable, trying again")
     postgresql.start()
     daemon.said("tick ", times=daemon.text().count("tick ") + 2)
     installation.file("go").touch()

@@ -1,6 +1,5 @@
 """A replica of the broker, or of the database, takes over: daemon and workers go on."""
 
-import json
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -39,24 +38,6 @@ def watched(brokers: Replicated, home_of: Callable[[str], Settings]) -> Iterator
         made.close()
 
 
-def test_a_replica_of_redis_takes_over_and_no_operation_is_lost(
-    watched: Installation, brokers: Replicated
-) -> None:
-    waiting = [watched.operation(watched.action(f"waiting {n}")) for n in range(5)]
-    watched.tick()
-    assert watched.count_of("queued") == 5
-
-    brokers.fail_over()
-    daemon = watched.daemon()
-    watched.worker(is_awaited=True)
-    actions = [watched.due_action(f"due {n}") for n in range(3)]
-    due = [watched.awaited_rows(action, 1)[0]["id"] for action in actions]
-
-    assert watched.all_end([*waiting, *due]) == ["success"] * 8
-    assert len(watched.trace.starts()) == 8
-    assert daemon.is_alive
-
-
 def test_running_processes_follow_to_the_new_primary_of_redis(
     watched: Installation, brokers: Replicated
 ) -> None:
@@ -72,29 +53,6 @@ def test_running_processes_follow_to_the_new_primary_of_redis(
     assert len(watched.trace.starts()) == 2
     assert daemon.is_alive
     assert worker.is_alive
-
-
-def test_doctor_finds_the_broker_by_a_sentinel_while_another_one_is_away(
-    watched: Installation, brokers: Replicated
-) -> None:
-    watched.operation(watched.action())
-    watched.tick()
-    before = _broker_by_doctor(watched)
-
-    brokers.fail_over()
-
-    # On a busy machine the Sentinel calls the new primary down for a moment.
-    until(lambda: _broker_by_doctor(watched) == before, "doctor finds the new primary")
-    assert before[0] == "ok"
-    assert "1 in quick" in before[1]
-
-
-def _broker_by_doctor(installation: Installation) -> tuple[str, str]:
-    """Return the level and the text of what `doctor` finds of the broker."""
-    # It also finds that no daemon ticks, so its exit code says nothing of the broker.
-    done = installation.processes.run(installation.command("--json", "doctor"))
-    (found,) = (one for one in json.loads(done.stdout) if one["what"] == "broker")
-    return found["level"], found["text"]
 
 
 @pytest.fixture

@@ -1,28 +1,12 @@
 """Worker, daemon and broker stop around a followed task: it runs once, or the record says why."""
 
-import signal
-
 import pytest
 
 from models.sql import database_now
 from tests.acceptance.processes import ROOT, python
 from tests.acceptance.proxy import Proxy
-from tests.acceptance.shop import RAN_ONCE, Shop, begins
+from tests.acceptance.shop import RAN_ONCE, Shop
 from tests.factories import update_operation
-
-
-def test_a_worker_that_stops_warm_ends_its_tasks(shop: Shop) -> None:
-    worker = shop.worker()
-    id = shop.due("close_day", step={"kwargs": {"tills": str(shop.gate())}})
-    shop.tick()
-    begins(shop)
-
-    worker.send(signal.SIGTERM)
-    worker.said("Warm shutdown")
-    shop.gate().touch()
-
-    assert worker.ended() == 0
-    assert shop.installation.row(id)["state"] == "success"
 
 
 @pytest.mark.parametrize("app", ["followed", "shop"])
@@ -52,25 +36,3 @@ def test_a_daemon_killed_between_sending_and_marking_runs_nothing_twice(
     assert row["sendings"] == 0
     assert worker.is_alive
     stuck.close()
-
-
-def test_a_broker_that_is_restarted_keeps_the_message_and_it_runs_once(shop: Shop) -> None:
-    worker = shop.worker()
-    blocks = shop.due("close_day", name="blocks", step={"kwargs": {"tills": str(shop.gate())}})
-    shop.tick()
-    begins(shop)
-    shop.installation.broker.stop()
-    waits = shop.due("count_stock", name="waits")
-    shop.tick()
-    assert shop.installation.row(waits)["state"] == "pending"
-    assert shop.installation.row(waits)["send_started_at"] is None
-
-    shop.installation.broker.start()
-    shop.installation.make_sendable(waits)
-    shop.tick()
-    shop.gate().touch()
-
-    assert shop.installation.all_end([blocks, waits]) == ["success"] * 2
-    expected = [*RAN_ONCE, "count_stock begins", "count_stock ends"]
-    assert sorted(shop.said()) == sorted(expected)
-    assert worker.is_alive

@@ -91,23 +91,3 @@ def test_a_message_goes_back_to_its_queue_while_the_server_is_away(shop: Shop, t
     # Nobody was known to follow it when it was sent.
     assert shop.installation.becomes(id, "success")["sendings"] == 1
     assert shop.said() == [f"{task} begins", f"{task} ends"]
-
-
-def test_a_task_whose_message_comes_meanwhile_waits_in_its_queue_and_runs_once(
-    shop: Shop, request: pytest.FixtureRequest
-) -> None:
-    worker = shop.worker()
-    id = shop.due("close_day")
-    worker.freeze_tree()
-    shop.tick()
-
-    with away(shop, request):
-        worker.thaw_tree()
-        worker.said(BACK)
-        call(shop)
-        until(lambda: "write_letter begins" in shop.said(), lambda: worker.text()[-2000:])
-
-    # A take that the database committed unheard is given back, and sent again by a tick.
-    shop.installation.daemon(shop.settings)
-    shop.installation.becomes(id, "success")
-    assert shop.said().count("close_day begins") == 1

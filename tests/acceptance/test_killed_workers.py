@@ -9,7 +9,6 @@ import pytest
 
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import kill, until
-from tests.factories import update_operation
 
 FIRST_STEP = [(1, "trace_one", "start"), (1, "trace_one", "end")]
 
@@ -58,19 +57,6 @@ def test_a_signal_from_outside_counts_as_lost_as_well(
     assert installation.attempts(id)[0][1:] == ("lost", "lost: a signal ended its process")
 
 
-def test_a_signal_from_outside_fails_a_step_that_must_not_begin_twice(
-    installation: Installation,
-) -> None:
-    id = running_operation(installation, "trace_once")
-    installation.worker()
-
-    os.kill(installation.step_starts(id, 2), signal.SIGHUP)
-    row = installation.becomes(id, "failed")
-
-    assert (row["reason"], row["losses"]) == ("lost", 1)
-    assert row["error"] == "lost: a signal ended its process; step trace_once was running"
-
-
 def test_a_lost_step_that_must_not_begin_twice_fails_its_operation_by_name(
     installation: Installation,
 ) -> None:
@@ -84,21 +70,6 @@ def test_a_lost_step_that_must_not_begin_twice_fails_its_operation_by_name(
     assert row["reason"] == "lost"
     assert row["error"].endswith("; step trace_once was running")
     assert installation.trace.story(id) == [*FIRST_STEP, (1, "trace_once", "start")]
-
-
-def test_an_operation_that_loses_its_worker_for_the_fourth_time_fails(
-    installation: Installation,
-) -> None:
-    id = running_operation(installation, "trace_two")
-    update_operation(installation.engine, id, losses=3)
-    installation.daemon()
-    installation.worker()
-
-    kill(installation.step_starts(id, 2))
-    row = installation.becomes(id, "failed")
-
-    assert row["reason"] == "lost"
-    assert row["error"].endswith("; step trace_two was running")
 
 
 def test_a_child_killed_while_it_asks_whether_to_stop_harms_no_other(

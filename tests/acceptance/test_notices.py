@@ -9,9 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from models.sql import database_now
-from models.store import key_values
-from models.tables import action_cursor, notices
-from runtime.clock import utc_now
+from models.tables import notices
 from runtime.database import reading
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import until
@@ -95,24 +93,6 @@ def test_a_worker_killed_between_the_end_and_the_message_loses_nothing(
     assert len(installation.trace.starts(id)) == 1
 
 
-def test_what_ends_while_the_broker_is_away_is_told_once_it_is_back(
-    installation: Installation, web: Receiver
-) -> None:
-    id = watched(installation, web, until=str(installation.file("go")))
-    installation.send()
-    installation.worker(settings=TELLS)
-    installation.step_starts(id)
-
-    installation.broker.stop()
-    installation.file("go").touch()
-    installation.becomes(id, "success")
-    installation.broker.start()
-    installation.daemon()
-    delivered(installation, 1)
-
-    assert len(web.got) == 1
-
-
 def test_a_queue_without_a_worker_is_told_by_mail_and_again_when_one_is_there(
     installation: Installation,
 ) -> None:
@@ -136,62 +116,3 @@ def test_a_queue_without_a_worker_is_told_by_mail_and_again_when_one_is_there(
     (second,) = set(mails.glob("*.eml")) - {first}
     assert "[minutebook] RESOLVED: month end: overdue" in second.read_text()
     assert daemon.is_alive
-
-
-def back_in_time(installation: Installation, hours: int) -> None:
-    """As if the last tick had been so many hours ago: facts are aged, time is not moved."""
-    at = installation.now() - timedelta(hours=hours)
-    with installation.engine.begin() as connection:
-        key_values.set_value(connection, key_values.LAST_NOW, at.isoformat())
-        connection.execute(sa.update(action_cursor).values(watermark=at, next_occurrence_at=at))
-
-
-def test_what_two_daemons_find_missed_is_mailed_once_for_an_action(
-    installation: Installation,
-) -> None:
-    hooks = {"on_missed": [{"mail": "ann@example.com"}]}
-    told = {"SCHED_ALERT_MAIL": "ops@example.com"}
-    for number in range(2):
-        when = {"cron_rule": "0 * * * *", "timezone": "UTC"}
-        installation.action(f"hourly {number}", when=when, hooks=hooks)
-    installation.tick()
-    back_in_time(installation, 5)
-
-    daemons = [installation.daemon(told) for _ in range(2)]
-    until(lambda: len(owed(installation)) == 4, lambda: f"{owed(installation)}")
-    for daemon in daemons:
-        daemon.kill()
-    installation.worker(settings=told)
-    age(installation)
-    installation.daemon(told)
-    until(lambda: owed(installation) == [("done", 1)] * 4, lambda: f"{owed(installation)}")
-
-    texts = [one.read_text() for one in (installation.home / "mail").glob("*.eml")]
-    assert len(texts) == 4
-    assert all("no daemon ticked from " in text for text in texts)
-    assert all("backfill 'hourly " in text for text in texts)
-
-
-def test_more_than_ten_actions_are_mailed_to_the_admins_in_one_notice(
-    installation: Installation,
-) -> None:
-    alerts = {"SCHED_ALERT_MAIL": "ops@example.com"}
-    # Half an hour from now: none of these hours is within the look-back.
-    minute = (utc_now().minute + 30) % 60
-    for number in range(12):
-        when = {"cron_rule": f"{minute} * * * *", "timezone": "UTC"}
-        installation.action(f"hourly {number}", when=when)
-    installation.tick()
-    back_in_time(installation, 5)
-
-    daemons = [installation.daemon(alerts) for _ in range(2)]
-    until(lambda: len(owed(installation)) == 1, lambda: f"{owed(installation)}")
-    installation.worker(settings=alerts)
-    age(installation)
-    delivered(installation, 1)
-
-    (mail,) = (installation.home / "mail").glob("*.eml")
-    text = mail.read_text()
-    assert "[minutebook] ALERT: 12 actions missed 60 occurrences: " in text
-    assert "no daemon ticked from " in text
-    assert all(daemon.is_alive for daemon in daemons)

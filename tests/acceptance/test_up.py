@@ -3,7 +3,6 @@
 import contextlib
 import re
 import signal
-import socket
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -15,7 +14,6 @@ import sqlalchemy as sa
 from pydantic import SecretStr
 
 from models.store.actions import find
-from models.store.schema import migrate
 from models.store.scope import WHOLE_INSTALLATION
 from models.store.tenants import get
 from runtime.config import load_settings
@@ -104,52 +102,6 @@ def test_the_link_that_it_prints_signs_in_once(home: Installation) -> None:
     assert ">admin</a>" in page.text
 
 
-def test_what_runs_at_ctrl_c_is_given_back_and_goes_on_at_the_next_start(
-    home: Installation,
-) -> None:
-    up = start_up(home, with_children=True)
-    gate = {"until": str(home.file("go"))}
-    id = home.operation(home.action(operations={"trace_one": True, "trace_two": gate}))
-    home.step_starts(id, 2)
-
-    up.send(signal.SIGINT)
-    assert up.ended() == 0
-    row = home.row(id)
-    assert (row["state"], row["attempt"], row["losses"]) == ("pending", 2, 0)
-    home.file("go").touch()
-    start_up(home, with_children=True)
-
-    home.becomes(id, "success")
-    starts = [(line.attempt, line.step) for line in home.trace.starts(id)]
-    assert starts == [(1, "trace_one"), (1, "trace_two"), (2, "trace_two")]
-
-
-def test_every_active_action_runs_once_after_the_start(home: Installation) -> None:
-    migrate(home.engine)
-    made = [home.action(name) for name in ("one", "two")]
-    home.action("paused", active=False)
-
-    start_up(home, "--run-now", with_children=True)
-
-    ids = [home.awaited_rows(one, 1)[0]["id"] for one in made]
-    assert home.all_end(ids) == ["success", "success"]
-    assert all(home.row(id)["triggerer"].startswith("Manual run by") for id in ids)
-    # The action that every small app has is active as well.
-    assert len(home.rows()) == 3
-
-
-def test_a_second_up_on_the_same_home_is_refused_with_the_first_ones_pid(
-    home: Installation,
-) -> None:
-    up = start_up(home, with_children=True)
-
-    refused = home.processes.run(home.command("up"))
-
-    assert refused.returncode == 2
-    assert f"pid {up.pid}" in refused.stderr
-    assert up.is_alive
-
-
 def test_a_killed_daemon_is_started_again_and_goes_on(home: Installation) -> None:
     up = start_up(home)
     [daemon] = pids_of(up, "scheduler_server.py")
@@ -194,15 +146,3 @@ def test_down_stops_what_up_started_and_says_so_if_nothing_runs(home: Installati
     assert f"stopped minutebook up (pid {up.pid})" in stopped.stdout
     assert "no minutebook up is running" in again.stdout
     assert psutil.wait_procs(children, timeout=10)[1] == []
-
-
-def test_a_port_that_is_taken_is_named_before_a_link_would_lead_there(
-    home: Installation,
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        done = home.processes.run(home.command("up"), {"SCHED_WEB_PORT": str(port)})
-
-    assert done.returncode == 2
-    assert f"127.0.0.1:{port}: Address already in use; set SCHED_WEB_PORT" in done.stderr
-    assert "sign-in" not in done.stdout

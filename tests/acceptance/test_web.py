@@ -91,20 +91,6 @@ def test_it_opens_as_many_files_as_the_system_allows(installation: Installation)
     assert soft == hard > 64
 
 
-@pytest.mark.parametrize("store", ["postgresql"])
-def test_another_server_goes_on_where_one_was_killed(installation: Installation) -> None:
-    action = installation.action()
-    (one, first), (_, second) = start_web(installation), start_web(installation)
-    with client(installation, first, second) as (by_first, by_second):
-        key = {"Idempotency-Key": "once"}
-        ran = by_first.post(f"/api/actions/{action.uid}:run", headers=key).json()
-        one.kill()
-        again = by_second.post(f"/api/actions/{action.uid}:run", headers=key).json()
-
-    assert again["id"] == ran["id"]
-    assert len(installation.rows(action.uid)) == 1
-
-
 def job_due(installation: Installation, number: int) -> UUID:
     """Record an operation of a job of its own."""
     url = f"https://example.com/{number}"
