@@ -2,10 +2,14 @@
 
 import json
 import shlex
+import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from cli.main import run
 from tests.integration.cli.conftest import Call
 
 ACTION = {"name": "a", "when": {"cron_rule": "0 3 * * *"}, "operations": {"maintenance": {}}}
@@ -95,16 +99,29 @@ ADVICE = [
 ]
 
 
-@pytest.fixture
-def made(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
-    """Commands in a folder of documents, with an action, a small app and a user."""
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Path:
+    """A folder of documents, with the database of an action, a small app and a user."""
+    folder = tmp_path_factory.mktemp("filled")
     for name, document in FILES.items():
-        (tmp_path / name).write_text(json.dumps(document))
-    monkeypatch.chdir(tmp_path)
+        (folder / name).write_text(json.dumps(document))
+    shutil.copy(sqlite_template, folder / "minutebook.db")
+    home = ("--home", str(folder))
+    assert run([*home, "action", "add", str(folder / "a.json")]) == 0
+    assert run([*home, "app", "add", "shop"]) == 0
+    assert run([*home, "user", "add", "ann", "--email", "ann@example.com"]) == 0
+    # Whole, without what SQLite keeps beside it.
+    with closing(sqlite3.connect(folder / "minutebook.db")) as connection:
+        connection.execute("VACUUM INTO ?", [str(folder / "filled.db")])
+    return folder
+
+
+@pytest.fixture
+def made(call: Call, home: Path, filled: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Commands in that folder, on a copy of its database."""
+    shutil.copy(filled / "filled.db", home / "minutebook.db")
+    monkeypatch.chdir(filled)
     monkeypatch.setenv("EDITOR", "true")
-    call("action", "add", "a.json")
-    call("app", "add", "shop")
-    call("user", "add", "ann", "--email", "ann@example.com")
     return call
 
 

@@ -2,7 +2,6 @@
 
 import json
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,15 +94,6 @@ def test_add_summarizes_more_than_a_few(call: Call, write: Write) -> None:
     done = call("action", "add", write(documents, "all.jsonl"))
 
     assert done.out == "created 11, changed 0, unchanged 0\n"
-
-
-def test_check_and_add_agree(
-    call: Call, write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("SCHED_SCHEDULER_TICK_SECONDS", "5")
-    file = write(make_document(when={"every": "PT10S"}))
-
-    assert (call("action", "check", file).code, call("action", "add", file).code) == (0, 0)
 
 
 def test_check_refuses_a_cycle_as_add_does(call: Call, write: Write) -> None:

@@ -20,10 +20,3 @@ def test_a_channel_is_listed_and_takes_a_test(call: Call, monkeypatch: pytest.Mo
     assert tested.out == "channel ops took the test message\n"
     assert refused.code == 2
     assert refused.err.startswith("error: channel ops: ")
-
-
-def test_an_unknown_channel_is_named_with_what_to_set(call: Call) -> None:
-    found = call("notify", "test", "pager")
-
-    assert found.code == 2
-    assert "set SCHED_NOTIFY_PAGER to its URL" in found.err

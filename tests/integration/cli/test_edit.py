@@ -5,7 +5,6 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -200,23 +199,3 @@ def test_a_renamed_action_keeps_its_uid_and_its_runs(call: Call, hourly: str) ->
     assert (
         call("action", "rename", "by night", "by night").out == "by night is as it was, enabled\n"
     )
-
-
-@pytest.mark.parametrize(
-    ("names", "told"),
-    [
-        pytest.param(("nightly", "other"), "another action is named 'other'", id="taken"),
-        pytest.param(("nightly", ""), "name", id="empty"),
-        pytest.param(("unknown", "x"), "no action", id="unknown"),
-    ],
-)
-def test_a_name_that_cannot_be_given_is_refused(
-    call: Call, hourly: str, write: Write, names: tuple[str, str], told: Any
-) -> None:
-    call("action", "add", write(make_document(name="other", when=HOURLY)))
-
-    refused = call("action", "rename", *names)
-
-    assert refused.code == 2
-    assert told in refused.err
-    assert call("action", "show", hourly).code == 0

@@ -94,19 +94,14 @@ def test_a_wrong_update_changes_nothing(
     "command",
     [
         ("user", "show", "zoe@example.com"),
-        ("user", "update", "zoe@example.com", "--name", "Zoe"),
-        ("user", "delete", "zoe@example.com"),
         ("event", "send", "order.paid", "--user", "zoe@example.com"),
         ("action", "run", "welcome", "--user", "zoe@example.com"),
-        ("template", "preview", "hello", "--user", "zoe@example.com"),
     ],
     ids=" ".join,
 )
 def test_a_user_of_another_small_app_is_named_with_it(
     call: Call, write: Write, command: tuple[str, ...]
 ) -> None:
-    hello = {"hello": {"subject": "Hi", "text": "Hello"}}
-    call("app", "apply", write({"name": "default", "templates": hello}, "default.json"))
     call("app", "apply", write({"name": "shop"}, "shop.json"))
     call("--app", "shop", "user", "add", "zoe@example.com")
     on = make_document(name="welcome", when={"on": "instance.user.activated"})
@@ -145,16 +140,12 @@ def test_an_import_that_leaves_the_activation_as_it_is_warns_of_no_user(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("user", "add", "ann@example.com"), "already exists"),
-        (("user", "add", "zoe"), "email: is required"),
         (
             ("user", "add", "zoe@example.com", "--activated-at", "2199-01-01T00:00:00Z"),
             "the future",
         ),
         (("user", "add", "zoe@example.com", "--activated-at", "soon"), "activated_at 'soon'"),
         (("event", "send", "order.paid"), "--user"),
-        (("event", "send", "order.paid", "--user", "zoe"), "no user is named 'zoe'"),
-        (("event", "send", "order paid", "--user", "ann@example.com"), "letters, digits"),
         (("event", "send", "instance.user.x", "--user", "ann@example.com"), "built-in event"),
         (("event", "send", "instance.user.created", "--user", "ann@example.com"), "user add"),
         (

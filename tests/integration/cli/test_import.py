@@ -148,26 +148,14 @@ def test_no_source_changes_what_another_one_made(
         assert "warning" not in made.err
 
 
-@pytest.mark.parametrize(("kind", "text"), SOURCES)
-def test_what_an_import_changes_is_named(
-    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: list[str], text: Any
-) -> None:
-    monkeypatch.setenv("SCHED_COMMANDS", "/bin/df,shell")
+def test_what_an_import_changes_is_named(call: Call, tmp_path: Path) -> None:
     for number, folder in enumerate(("shop", "bank")):
         (tmp_path / folder).mkdir()
-        (tmp_path / folder / "same").write_text(text(5 + number))
-        made = call("import", *kind, str(tmp_path / folder / "same"), "--apply")
+        (tmp_path / folder / "same").write_text(beat_at(5 + number))
+        made = call("import", "beat", str(tmp_path / folder / "same"), "--apply")
 
     assert made.out == "created 0, changed 1, unchanged 0\n"
     assert "an earlier import made them otherwise; if that was another file" in made.err
-
-
-def test_a_source_may_be_named(call: Call, write: Write) -> None:
-    file = write(schedule(close=DAILY), "beat.json")
-    call("import", "beat", file, "--source", "shop", "--apply")
-
-    shown = call("--json", "action", "show", "close").json["document"]
-    assert shown["owner"] == "import:beat:shop"
 
 
 def test_an_action_whose_line_was_changed_is_named(

@@ -22,29 +22,22 @@ def in_shell(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(shell, check=False, capture_output=True, text=True, env=dict(os.environ))
 
 
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_closed_streams_are_no_error(home: Path, closed: str) -> None:
-    done = in_shell(f'"$@" {closed}', "step", "list")
+def test_closed_streams_are_no_error(home: Path) -> None:
+    done = in_shell('"$@" <&- >&- 2>&-', "--version")
 
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_reader_that_leaves_is_no_error(
-    home: Path, monkeypatch: pytest.MonkeyPatch, unbuffered: str
-) -> None:
-    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
-
+def test_a_reader_that_leaves_is_no_error(home: Path) -> None:
     # The pipe has no reader any more when the command writes its few lines.
-    done = in_shell('{ { "$@"; echo $? >&3; } | true; } 3>&1', "step", "list")
+    done = in_shell('{ { "$@"; echo $? >&3; } | true; } 3>&1', "--help")
 
     assert (done.stdout, done.stderr) == ("0\n", "")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
-@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["step", "list", "--json"]])
-def test_output_that_no_disk_takes_is_named(home: Path, arguments: list[str]) -> None:
-    done = in_shell('"$@" >/dev/full', *arguments)
+def test_output_that_no_disk_takes_is_named(home: Path) -> None:
+    done = in_shell('"$@" >/dev/full', "--help")
 
     (line,) = done.stderr.splitlines()
     assert (done.returncode, "cannot write: No space left on device" in line) == (1, True)

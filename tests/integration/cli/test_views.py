@@ -2,7 +2,7 @@
 
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -45,7 +45,7 @@ from services.users import AddedUser, DeletedUser, ImportedUsers, User, Users
 from services.users.events import SentEvent
 from services.view import Listing, View
 from tests.factories import make_document
-from tests.integration.cli.conftest import Call, Elsewhere, Write
+from tests.integration.cli.conftest import Call, Write
 
 Kind = type[View] | type[Listing[Any]]
 HOSTILE = "a\x1b[2J\x9b\u202e\x07"
@@ -70,8 +70,6 @@ WITHOUT_VIEW = {
     "app data",
     "run watch",
 }
-# What has no endpoint.
-ONLY_HERE = {"app hook-secret", "down", "init", "migrate", "simulate", "token link"}
 # No daemon ticks here; one of all actions is active already.
 ENDS_WITH_1: dict[Kind, int] = {Report: 1, RanAll: 1}
 BACKFILL = ("backfill", "nightly", "--from", "{hour}", "--to", "{hour}")
@@ -234,44 +232,18 @@ def _ended(engine: sa.Engine, pending: UUID) -> dict[str, str]:
     return {state: str(id) for state, id in ids.items()}
 
 
-# That HTTP is the same function, test_each_verb.py proves.
-@pytest.fixture(params=["here", pytest.param("elsewhere", marks=pytest.mark.slow)])
-def door(request: pytest.FixtureRequest) -> str:
-    """On this machine, or by a server."""
-    return str(request.param)
-
-
-@pytest.fixture
-def ask(
-    call: Call, door: str, home: Path, filled: object, request: pytest.FixtureRequest
-) -> Iterator[Call]:
-    """Call `minutebook` on the filled home folder, or on a server of it."""
-    if door == "here":
-        yield call
-        return
-    server: Elsewhere = request.getfixturevalue("server")
-    options = server.options(home)
-    yield lambda *arguments: call(*options, *arguments)
-    server.close()
-
-
 @pytest.mark.parametrize(
     ("command", "arguments", "kind"), CASES, ids=[f"{one[0]}-{one[2].__name__}" for one in CASES]
 )
 def test_a_command_shows_its_view(
-    ask: Call,
-    door: str,
+    call: Call,
     filled: Callable[[str], str],
     command: str,
     arguments: tuple[str, ...],
     kind: Kind,
 ) -> None:
-    shown = ask("--json", *command.split(), *map(filled, arguments))
+    shown = call("--json", *command.split(), *map(filled, arguments))
 
-    if door == "elsewhere" and command in ONLY_HERE:
-        assert (shown.code, shown.out) == (2, "")
-        assert "works only on the machine itself" in shown.err
-        return
     kind = app_view() if kind is App else kind
     schema = kind.model_json_schema(mode="serialization", by_alias=True)
     assert shown.code == ENDS_WITH_1.get(kind, 0), shown.err
@@ -280,7 +252,7 @@ def test_a_command_shows_its_view(
         assert set(shown.json) == set(schema["properties"])
 
 
-def test_no_text_has_a_control_character(ask: Call, filled: Callable[[str], str]) -> None:
+def test_no_text_has_a_control_character(call: Call, filled: Callable[[str], str]) -> None:
     looks = [
         ("run list", ()),
         ("run show", ("{failed}",)),
@@ -291,8 +263,8 @@ def test_no_text_has_a_control_character(ask: Call, filled: Callable[[str], str]
         ("status", ()),
     ]
 
-    texts = [ask(*command.split(), *map(filled, rest)).out for command, rest in looks]
-    written = ask("--json", "run", "show", filled("{failed}"))
+    texts = [call(*command.split(), *map(filled, rest)).out for command, rest in looks]
+    written = call("--json", "run", "show", filled("{failed}"))
 
     assert not set("\x1b\x9b\u202e\x07") & set("".join(texts) + written.out)
     assert r"a\x1b[2J\x9b\u202e\x07" in texts[1]
