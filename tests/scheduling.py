@@ -11,10 +11,7 @@ from xdist.scheduler import LoadGroupScheduling
 BY_STORE = ("tests/integration/statements/", "tests/integration/benchmarks/")
 # They use a server, a browser or environments that take seconds to start or to make.
 BY_START = {
-    "RabbitMQ": (
-        *("rabbitmq", "broker/test_exchanges", "packages/test_move_from_django"),
-        "scheduler/test_lost_messages",
-    ),
+    "RabbitMQ": (*("rabbitmq", "broker/test_exchanges", "scheduler/test_lost_messages"),),
     "Chromium": (
         *(f"dashboard/test_{name}" for name in ("in_browser", "pictures", "small_app_page")),
         "web/test_django",

@@ -11,6 +11,7 @@ from runtime.config import load_settings
 from runtime.database import make_engine
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Write
+from tests.tables import table
 
 
 @pytest.fixture
@@ -139,30 +140,9 @@ def test_an_import_that_leaves_the_activation_as_it_is_warns_of_no_user(
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
-    [
-        (
-            ("user", "add", "zoe@example.com", "--activated-at", "2199-01-01T00:00:00Z"),
-            "the future",
-        ),
-        (("user", "add", "zoe@example.com", "--activated-at", "soon"), "activated_at 'soon'"),
-        (("event", "send", "order.paid"), "--user"),
-        (("event", "send", "instance.user.x", "--user", "ann@example.com"), "built-in event"),
-        (("event", "send", "instance.user.created", "--user", "ann@example.com"), "user add"),
-        (
-            ("event", "send", "instance.user.last_seen", "--user", "ann@example.com", "--id", "1"),
-            "id '1' is for events of your own",
-        ),
-        (("event", "send", "a", "--user", "ann@example.com", "--id", "x | y"), "remove it"),
-        (("event", "send", "a", "--user", "ann@example.com", "--at", "soon"), "at 'soon'"),
-        (
-            ("event", "send", "a", "--user", "ann@example.com", "--at", "2199-01-01T00:00:00Z"),
-            "in the future",
-        ),
-    ],
+    table(__file__, "what_is_wrong_with_a_user_or_an_event"),
 )
-def test_what_is_wrong_is_refused(
-    call: Call, ann: str, arguments: tuple[str, ...], told: str
-) -> None:
+def test_what_is_wrong_is_refused(call: Call, ann: str, arguments: list[str], told: str) -> None:
     result = call(*arguments)
 
     assert (result.code, result.out) == (2, "")

@@ -6,6 +6,7 @@ import pytest
 
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Write
+from tests.tables import table
 
 SHOP: dict[str, Any] = {
     "name": "shop",
@@ -20,19 +21,7 @@ TRUST_IT = "an admin of the installation can allow it by `minutebook app add sho
 
 @pytest.mark.parametrize(
     ("source", "remedy"),
-    [
-        ({"file": "tenant-b/salaries.csv"}, "write a path that begins with shop/"),
-        ({"file": "sales.csv"}, "write a path that begins with shop/"),
-        ({"file": "shopping/sales.csv"}, "write a path that begins with shop/"),
-        ({"file": "shop/../tenant-b/salaries.csv"}, "write a path inside the data folder"),
-        ({"sql": "SELECT 1", "connection": "warehouse"}, TRUST_IT),
-        ({"reader": "crm"}, TRUST_IT),
-        ({"url": "env:OTHER_URL"}, TRUST_IT),
-        (
-            {"url": "https://x.example/a.csv", "headers": {"Authorization": "file:/run/secrets/a"}},
-            TRUST_IT,
-        ),
-    ],
+    table(__file__, "a_new_small_app_reaches_its_own_folder_alone"),
 )
 def test_a_new_small_app_reaches_its_own_folder_alone(
     call: Call, write: Write, source: dict[str, Any], remedy: str

@@ -139,59 +139,7 @@ def test_a_job_becomes_an_action(found: Mapping[str, Outcome]) -> None:
 
 @pytest.mark.parametrize(
     ("name", "when"),
-    [
-        ("work days", {"cron_rule": "0 9,17 * * 1-5", "timezone": PARIS}),
-        ("first monday", {"cron_rule": "0 9 * * mon#1", "timezone": PARIS}),
-        ("second monday", {"cron_rule": "0 9 * * mon#2", "timezone": PARIS}),
-        ("last day", {"cron_rule": "0 0 L * *", "timezone": PARIS}),
-        ("some", {"cron_rule": "0 9 * * mon#1,friL", "timezone": PARIS}),
-        ("several days", {"cron_rule": "0 9 * * mon#2,tue#3", "timezone": PARIS}),
-        ("dates and days", {"cron_rule": "0 9 15,L * mon#2", "timezone": PARIS}),
-        (
-            "last of some",
-            {"rrule": "FREQ=DAILY;BYMONTHDAY=-1;BYDAY=MO", "at": "00:00", "timezone": PARIS},
-        ),
-        (
-            "both days",
-            {
-                "rrule": "FREQ=DAILY;BYMONTHDAY=8,9,10,11,12,13,14,15;BYDAY=MO",
-                "at": ["09:00", "17:00"],
-                "timezone": PARIS,
-            },
-        ),
-        (
-            "third day",
-            {
-                "rrule": "FREQ=DAILY;INTERVAL=3",
-                "at": "11:00",
-                "timezone": PARIS,
-                "starting_at": "2026-12-31",
-            },
-        ),
-        (
-            "half years",
-            {
-                "rrule": "FREQ=MONTHLY;INTERVAL=6;UNTIL=20310101",
-                "at": "09:30",
-                "timezone": PARIS,
-                "starting_at": "2026-12-31",
-            },
-        ),
-        (
-            "jitter",
-            {"cron_rule": "0 7 * * *", "timezone": PARIS, "jitter": "PT30S", "jitter_each": True},
-        ),
-        ("every quarter", {"cron_rule": "*/15 * * * *", "timezone": "UTC"}),
-        ("often", {"every": "PT15M", "starting_at": "2026-01-01T00:00:00Z"}),
-        ("once", {"due_date": "2190-12-24T18:00:00Z"}),
-        (
-            "either",
-            [
-                {"cron_rule": "30 7 * * *", "timezone": PARIS},
-                {"cron_rule": "0 0 1 * *", "timezone": PARIS},
-            ],
-        ),
-    ],
+    table(__file__, "rules_of_apscheduler"),
 )
 def test_rules(found: Mapping[str, Outcome], name: str, when: object) -> None:
     assert document(found, name)["when"] == when
@@ -199,20 +147,7 @@ def test_rules(found: Mapping[str, Outcome], name: str, when: object) -> None:
 
 @pytest.mark.parametrize(
     ("name", "policy"),
-    [
-        ("pytz", {"look_back": "PT1M"}),
-        ("often", {"look_back": "PT1M", "catch_up": "all", "overlap": "allow"}),
-        ("in turn", {"look_back": "PT1M", "catch_up": "all", "overlap": "queue"}),
-        ("paused", {"look_back": "P366D"}),
-        (
-            "bounded",
-            {
-                "look_back": "PT1M",
-                "starts_at": "2029-12-31T23:00:00Z",
-                "ends_at": "2030-12-31T23:00:01Z",
-            },
-        ),
-    ],
+    table(__file__, "policies_of_apscheduler"),
 )
 def test_policies(found: Mapping[str, Outcome], name: str, policy: object) -> None:
     assert document(found, name)["policy"] == policy
@@ -229,16 +164,7 @@ def test_a_call_that_sends_a_task_is_that_task(found: Mapping[str, Outcome]) -> 
 
 @pytest.mark.parametrize(
     ("name", "why"),
-    [
-        ("a command", "it calls os.path:join in the scheduler's process"),
-        ("each second", "its second '*' is not 0"),
-        ("days of days", "its n-th weekdays must be other weekdays as well"),
-        ("months and days", "it adds months and days at once"),
-        ("calendar seconds", "its time has 5 seconds"),
-        ("odd", "its interval of 90.5 s is not a whole number"),
-        ("both", "its trigger 'and' is not a rule"),
-        ("an instant", "JSON cannot hold args[0]: datetime.datetime(2026"),
-    ],
+    table(__file__, "what_is_refused_of_apscheduler"),
 )
 def test_what_is_refused(found: Mapping[str, Outcome], name: str, why: str) -> None:
     assert (found[name].kind, found[name].document) == ("cannot", None)

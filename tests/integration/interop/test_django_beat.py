@@ -20,6 +20,7 @@ from models.action.document import ParseContext
 from tasks.built_in import built_in_steps
 from tests.moved import document, names
 from tests.servers import PostgreSQL
+from tests.tables import table
 
 NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
 CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
@@ -210,19 +211,7 @@ def test_a_crontab_task(found: Mapping[str, Outcome]) -> None:
 
 @pytest.mark.parametrize(
     ("name", "when"),
-    [
-        pytest.param(
-            "work days", {"cron_rule": "0 9 * * mon-fri", "timezone": "Asia/Tokyo"}, id="own_zone"
-        ),
-        pytest.param(
-            "often", {"every": "PT15M", "starting_at": "2026-11-22T15:05:00Z"}, id="interval"
-        ),
-        pytest.param(
-            "from then on", {"every": "PT15M", "starting_at": "2030-01-01T00:00:00Z"}, id="start"
-        ),
-        pytest.param("christmas", {"due_date": "2190-12-24T18:00:00Z"}, id="clocked"),
-        pytest.param("once", {"due_date": "2026-11-23T06:30:00Z"}, id="next_of_a_crontab"),
-    ],
+    table(__file__, "rules_of_django_celery_beat"),
 )
 def test_rules(found: Mapping[str, Outcome], name: str, when: object) -> None:
     assert when == document(found, name)["when"]

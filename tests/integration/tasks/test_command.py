@@ -324,16 +324,11 @@ def in_unindexed(folder: Path) -> bool:
 WITH_DAY = {"run": ["/bin/true"], "env": {"DAY": "1"}}
 
 
-@pytest.mark.parametrize(
-    "allowed",
-    [("/bin/true(DAY)",), ("/bin/*(E DAY)",), ("shell", "/bin/true")],
-    ids=["named", "of_a_pattern", "with_any_line_of_shell"],
-)
 def test_a_program_gets_the_variables_that_are_allowed(
-    engine: sa.Engine, settings: Settings, allowed: tuple[str, ...]
+    engine: sa.Engine, settings: Settings
 ) -> None:
     operation = made(engine, WITH_DAY)
-    settings = settings.model_copy(update={"commands": allowed})
+    settings = settings.model_copy(update={"commands": ("/bin/true(DAY)",)})
 
     run_attempt(engine, settings, Registry(), (operation, 1), "tests")
 
@@ -344,15 +339,10 @@ def test_a_program_gets_the_variables_that_are_allowed(
     ("allowed", "parameters", "why"),
     [
         ((), {"run": ["/bin/true"]}, "SCHED_COMMANDS allows no program"),
-        (("/opt/*",), {"run": ["/bin/true"]}, "SCHED_COMMANDS allows /opt/* only"),
         (("/opt/*",), {"run": ["/opt/../bin/true"]}, "add '/bin/true', or a pattern"),
         (("/opt/x",), {"run": ["./x"], "cwd": "/tmp"}, "add '/tmp/x', or a pattern"),
         (("true",), {"shell": "true"}, "add the word shell, for any command"),
         (("/bin/true",), WITH_DAY, "have no variable DAY; add '/bin/true(DAY)' to it"),
-        ((), WITH_DAY, "allows no program; add '/bin/true(DAY)', or a pattern"),
-        (("/bin/true(STAGE D)",), WITH_DAY, "lets /bin/true have no variable DAY"),
-        (("/bin/true",), {"run": ["/bin/true"], "env": {"PATH": "/bin"}}, "'/bin/true(PATH)'"),
-        (("/bin/env(DAY)", "/bin/*"), WITH_DAY, "lets /bin/true have no variable DAY"),
     ],
 )
 def test_a_program_has_to_be_allowed_at_save_and_at_run(

@@ -2,8 +2,6 @@
 
 import json
 import logging
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +12,7 @@ import sqlalchemy as sa
 from pydantic import SecretStr
 
 import minutebook
+from cli.main import run
 from minutebook.steps import StepResult
 from models.tables import metadata, notices
 from runtime.config import Settings, load_settings
@@ -87,15 +86,6 @@ def assert_nowhere(engine: sa.Engine, caplog: pytest.LogCaptureFixture, printed:
         assert TOKEN not in where
 
 
-def shown(command: str, settings: Settings) -> str:
-    """Return what a command prints, on both streams."""
-    name = ["every minute"] if command == "action show" else []
-    words = [sys.executable, "-m", "minutebook", *command.split(), *name, "--json"]
-    at_home = [*words, "--home", str(settings.home)]
-    done = subprocess.run(at_home, capture_output=True, text=True, check=True, timeout=60)
-    return done.stdout + done.stderr
-
-
 @pytest.mark.parametrize("answer", [200, 404, 503])
 def test_the_url_that_a_variable_holds_is_told_and_kept_nowhere(
     engine: sa.Engine,
@@ -103,6 +93,7 @@ def test_the_url_that_a_variable_holds_is_told_and_kept_nowhere(
     web: Receiver,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
     answer: int,
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -117,7 +108,9 @@ def test_the_url_that_a_variable_holds_is_told_and_kept_nowhere(
     )
     assert row["target"] == {"kind": "webhook", "to": "env:CHAT_HOOK"}
     monkeypatch.setenv("SCHED_DATABASE_URL", settings.database_url.get_secret_value())
-    assert_nowhere(engine, caplog, shown("status", settings) + shown("action show", settings))
+    at_home = ("--home", str(settings.home), "--json")
+    assert [run([*at_home, "status"]), run([*at_home, "action", "show", "every minute"])] == [0, 0]
+    assert_nowhere(engine, caplog, "".join(capsys.readouterr()))
     assert TOKEN not in json.dumps(json.loads(web.got[0].body))
 
 

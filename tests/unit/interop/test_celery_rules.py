@@ -11,6 +11,7 @@ from celery.schedules import crontab
 from cron import CronSchedule
 from interop.celery_rules import Crontab
 from interop.entries import CannotMove
+from tests.tables import table
 
 
 def rule(minute: str, hour: str, day: str = "*", month: str = "*", weekday: str = "*") -> str:
@@ -19,27 +20,9 @@ def rule(minute: str, hour: str, day: str = "*", month: str = "*", weekday: str 
 
 @pytest.mark.parametrize(
     ("fields", "expected"),
-    [
-        pytest.param(("5", "0"), "5 0 * * *", id="as_written"),
-        pytest.param(("*/15", "*/2"), "*/15 */2 * * *", id="steps_stay_wildcards"),
-        pytest.param(("30", "7", "*", "*", "Mon-Fri"), "30 7 * * mon-fri", id="names_of_days"),
-        pytest.param(("0", "22-2"), "0 0-2,22,23 * * *", id="a_range_over_midnight"),
-        pytest.param(("0", "9", "*", "*", "fri-mon"), "0 9 * * 0,1,5,6", id="over_the_weekend"),
-        pytest.param(("0", "9", "1-31", "*", "mon"), "0 9 * * mon", id="all_days"),
-        pytest.param(("0", "9", "*/2", "*", "mon"), "0 9 */2 * mon", id="both_with_a_star"),
-        pytest.param(("0", "9", "1-7", "*", "mon"), "0 9 * * mon#1", id="first_monday"),
-        pytest.param(("0", "9", "8-14", "*", "sun"), "0 9 * * sun#2", id="second_sunday"),
-        pytest.param(
-            ("0", "9", "1-7,15-21", "*", "mon,fri"),
-            "0 9 * * mon#1,fri#1,mon#3,fri#3",
-            id="weeks_and_weekdays",
-        ),
-        pytest.param(("0", "9", "29-31", "2", "sat"), "0 9 * 2 sat#5", id="the_fifth_week"),
-        pytest.param(("0", "9", "1-8", "*", "mon"), "0 9 */31,2-8 * mon", id="more_than_a_week"),
-        pytest.param(("0", "9", "8-15", "*", "sun"), "0 9 8-15 * */7", id="not_a_week"),
-    ],
+    table(__file__, "a_crontab_is_written_as_a_rule"),
 )
-def test_a_crontab_is_written_as_a_rule(fields: tuple[str, ...], expected: str) -> None:
+def test_a_crontab_is_written_as_a_rule(fields: list[str], expected: str) -> None:
     assert expected == rule(*fields)
 
 

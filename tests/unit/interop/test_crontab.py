@@ -11,7 +11,6 @@ import pytest
 
 from interop.crontab import (
     ANOTHER_LINE,
-    AT_BOOT,
     OF_MAIL,
     OWN_PATH,
     OWNER_OF_FILE,
@@ -96,17 +95,7 @@ def test_mailto_becomes_a_hook_and_says_what_differs() -> None:
 
 @pytest.mark.parametrize(
     ("line", "why", "instead"),
-    [
-        ("@reboot /bin/a", AT_BOOT, "start it as a service"),
-        ("0~59 1 * * * /bin/a", "at random", "write one value of each range"),
-        ("CRON_TZ=Europe/Pariss\n0 1 * * * /bin/a", "Pariss", "crontab"),
-        ("61 * * * * /bin/a", "61", "crontab"),
-        ("0 0 31 2 * /bin/a", "never", "crontab"),
-        ("0 0 9 * * * /bin/a", "six fields", "minute, hour, day of month"),
-        ("* * * * * root /bin/a", "begins with the account root", "--system"),
-        ("-", "neither a setting nor five fields", "minute hour day month weekday command"),
-        ("nonsense", "neither a setting nor five fields", "minute hour day month weekday command"),
-    ],
+    table(__file__, "what_cannot_move_says_what_to_do_instead"),
 )
 def test_what_cannot_move_says_what_to_do_instead(line: str, why: str, instead: str) -> None:
     found = only(line)
@@ -121,14 +110,8 @@ def test_what_cannot_move_says_what_to_do_instead(line: str, why: str, instead: 
     [
         "17 * * * * root cd / && run-parts /etc/x",
         "17 * * * *\troot\tcd / && run-parts /etc/x",
-        "17 * * * *\troot    cd / && run-parts /etc/x",
-        "17 * * * *    root \t cd / && run-parts /etc/x",
-        "17\t*\t*\t*\t*\troot\t\tcd / && run-parts /etc/x",
-        "@hourly root cd / && run-parts /etc/x",
-        "@hourly\troot\tcd / && run-parts /etc/x",
         "@hourly \t root\t cd / && run-parts /etc/x",
         "-17 * * * * root\tcd / && run-parts /etc/x",
-        "  17 * * * * root\tcd / && run-parts /etc/x  ",
     ],
 )
 def test_the_account_is_one_word_whatever_parts_it(line: str) -> None:
@@ -142,14 +125,9 @@ def test_the_account_is_one_word_whatever_parts_it(line: str) -> None:
     "line",
     [
         "* * * * * /usr/bin/foo bar",
-        "* * * * * ./foo bar",
         "* * * * * [ -x /a ] && /a",
         "* * * * * PATH=/bin a",
-        "* * * * * cd; /a",
-        "* * * * * (a; b) c",
-        "@daily ~/bin/a b",
         "@daily $HOME/a b",
-        "* * * * * 'a b' c",
         "* * * * * a.sh b",
     ],
 )
@@ -166,14 +144,7 @@ def test_a_program_is_no_account(line: str) -> None:
     [
         "0 1 * * * root /bin/a",
         "0 1 * * *\twww-data\tphp /srv/cron.php",
-        "0 1 * * * postgres pg_dump shop",
-        "0 1 * * * nobody /bin/a",
         "@daily deploy cd /srv && ./run",
-        "0 1 * * * backup /usr/local/bin/backup",
-        "0 1 * * * git /usr/bin/git gc",
-        "0 1 * * * mail /usr/sbin/clean",
-        "0 1 * * * mysql mysqldump shop",
-        "0 1 * * * celery /srv/run",
     ],
 )
 def test_a_file_whose_lines_begin_with_accounts_is_of_the_system(line: str) -> None:
@@ -188,13 +159,8 @@ def test_a_file_whose_lines_begin_with_accounts_is_of_the_system(line: str) -> N
     "line",
     [
         "0 0 * * * svc-app /srv/app",
-        "@daily splunk /opt/splunk/x",
-        "0 0 * * *\thadoop\t/opt/x",
-        "0 0 * * * u1234 /home/u1234/x",
-        "0 0 * * * operator /usr/libexec/save-entropy",
         "0 0 * * * _ntp /usr/sbin/ntpctl",
         "0 1 * * * git:git /bin/a",
-        "0 1 * * * www:www/daemon /bin/a",
     ],
 )
 def test_a_word_before_a_path_that_is_no_program_may_be_an_account(line: str) -> None:
@@ -240,16 +206,12 @@ def test_lines_of_another_form_are_refused(line: str, why: str) -> None:
     ("command", "is_cut"),
     [
         ("date +%F", True),
-        ("tar czf /b/$(date +%Y%m%d).tgz /x", True),
-        ("mail -s x a@b.example%Hello%%this is it", True),
-        ("cat%one", True),
         ("/bin/a 50% of it", True),
         ("echo '%'", True),
         (r"date +\\%F", True),
         ("/bin/a x%", True),
         (r"date +\%F; date +%F", True),
         (r"date +\%F", False),
-        (r"tar czf /b/$(date +\%Y\%m\%d).tgz /x", False),
         ("/bin/a", False),
     ],
 )
@@ -264,13 +226,8 @@ def test_a_bare_percent_sign_is_remarked(command: str, is_cut: bool) -> None:
     ("rule", "sign"),
     [
         ("0 0 L * *", "L"),
-        ("0 0 l * *", "l"),
         ("0 0 15W * *", "W"),
-        ("0 0 1,L * *", "L"),
         ("0 0 * * mon#1,mon#3", "#"),
-        ("0 0 * * 1#1", "#"),
-        ("0 0 * * fri#2,mon", "#"),
-        ("0 0 * * friL", "L"),
         ("0 0 * * 5L", "L"),
     ],
 )
@@ -379,10 +336,7 @@ def test_a_line_among_those_with_accounts_may_begin_with_one_too(
     ("path", "account"),
     [
         ("/var/spool/cron/crontabs/www-data", "www-data"),
-        ("/var/spool/cron/apache", "apache"),
-        ("/var/spool/cron/tabs/anna", "anna"),
         ("/var/cron/tabs/operator", "operator"),
-        ("/usr/lib/cron/tabs/anna", "anna"),
         ("/etc/crontabs/root", "root"),
         ("/etc/crontab", None),
         ("/var/spool/cron/crontabs/x/y", None),
@@ -395,27 +349,16 @@ def test_the_place_of_a_crontab_tells_its_account(path: str, account: str | None
 
 @pytest.mark.parametrize(
     ("text", "is_system", "account", "remarks"),
-    [
-        ("0 1 * * * /bin/a", False, "anna", (OWN_PATH, RAN_AS.format("anna"))),
-        ("0 1 * * * /bin/a", False, None, (OWN_PATH, RAN_AS.format(OWNER_OF_FILE))),
-        ("@daily cd /srv && ./a", False, None, (OWN_PATH, RAN_AS.format(OWNER_OF_FILE))),
-        ("PATH=/bin\n0 1 * * * /bin/a", False, None, (RAN_AS.format(OWNER_OF_FILE),)),
-        ('"PATH" = "/bin"\n0 1 * * * /bin/a', False, "anna", (RAN_AS.format("anna"),)),
-        ("0 1 * * * root /bin/a", True, None, (RAN_AS.format("root"), OWN_PATH)),
-        ("0 1 * * *\twww-data\tphp a", True, None, (RAN_AS.format("www-data"), OWN_PATH)),
-        ("PATH=/bin\n0 1 * * * root /bin/a", True, None, (RAN_AS.format("root"),)),
-        ("PATH=/usr/bin:/bin\n@daily deploy /bin/a", True, None, (RAN_AS.format("deploy"),)),
-        ("XPATH=/bin\n0 1 * * * root /bin/a", True, None, (RAN_AS.format("root"), OWN_PATH)),
-    ],
+    table(__file__, "a_crontab_says_as_whom_and_with_which_path_it_ran"),
 )
 def test_a_crontab_says_as_whom_and_with_which_path_it_ran(
-    text: str, is_system: bool, account: str | None, remarks: tuple[str, ...]
+    text: str, is_system: bool, account: str | None, remarks: list[str]
 ) -> None:
     found = entries_of(f"{text}\n", "tab", PARIS, is_system=is_system, account=account)
 
     (made,) = outcomes(found, CONTEXT)
 
-    assert (made.kind, made.remarks) == ("differs", remarks)
+    assert (made.kind, made.remarks) == ("differs", tuple(remarks))
 
 
 def test_a_carriage_return_is_part_of_crons_command_and_not_of_ours() -> None:

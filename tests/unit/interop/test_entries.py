@@ -2,29 +2,14 @@
 
 import pytest
 
-from interop.entries import CORRECT, Refused
+from interop.entries import Refused
 from models.errors import InvalidDocument, Problem
+from tests.tables import table
 
 
 @pytest.mark.parametrize(
     ("value", "remedy", "why", "instead"),
-    [
-        (
-            "PT2S",
-            "is shorter than a tick; write more",
-            "x 'PT2S' is shorter than a tick",
-            "write more",
-        ),
-        (5, "is not text; write a text", "x 5 is not text", "write a text"),
-        ("", "is empty; write a name", "x '' is empty", "write a name"),
-        (None, "is missing; add it", "x is missing", "add it"),
-        ("a", "is taken", "x 'a' is taken", CORRECT),
-        ("a", "write a list", "x 'a' is refused", "write a list"),
-        ("a", "give it one", "x 'a' is refused", "give it one"),
-        ("a", "use a zone; such as UTC", "x 'a' is refused", "use a zone; such as UTC"),
-        ("a", "name a file", "x 'a' is refused", "name a file"),
-        ("a", "is old; new; write b", "x 'a' is old", "new; write b"),
-    ],
+    table(__file__, "the_two_halves_of_a_fault_are_sentences_of_their_own"),
 )
 def test_the_two_halves_of_a_fault_are_sentences_of_their_own(
     value: object, remedy: str, why: str, instead: str

@@ -11,13 +11,13 @@ from celery.schedules import schedule
 
 from interop.apscheduler_jobs import Work, written_jobs
 from interop.apscheduler_jobs import entries_of as jobs_entries
-from interop.beat import UNKNOWN
 from interop.beat_file import entries_of
 from interop.entries import Entry, Refused
 from interop.outcomes import outcomes
 from minutebook.beat import schedule_of
 from models.action.document import ParseContext
 from tasks.built_in import built_in_steps
+from tests.tables import table
 
 NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
 CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
@@ -36,90 +36,31 @@ def of(only: Entry | Refused) -> tuple[object, tuple[str, ...]]:
 
 @pytest.mark.parametrize(
     ("said", "starting_at", "remarks"),
-    [
-        pytest.param({}, None, (UNKNOWN,), id="nothing"),
-        pytest.param(
-            {"last_run_at": "2026-11-22T14:50:00+00:00"}, "2026-11-22T15:05:00Z", (), id="utc"
-        ),
-        pytest.param(
-            {"last_run_at": "2026-11-22T15:50:00+01:00"}, "2026-11-22T15:05:00Z", (), id="offset"
-        ),
-        pytest.param(
-            {"last_run_at": "2026-11-22T14:50:00"}, "2026-11-22T15:05:00Z", (), id="no_offset"
-        ),
-        pytest.param(
-            {"last_run_at": "2026-11-22T14:50:07.3Z"}, "2026-11-22T15:05:08Z", (), id="parts"
-        ),
-        pytest.param(
-            {"last_run_at": "2026-11-22T14:42:00Z"}, "2026-11-22T14:57:00Z", (), id="recorded_late"
-        ),
-        pytest.param(
-            {"last_run_at": "2026-11-20T14:00:00Z"},
-            "2026-11-20T14:15:00Z",
-            (LATE.format("2026-11-20T14:15:00Z"),),
-            id="overdue",
-        ),
-        pytest.param({"due_at": "2026-11-22T15:03:00Z"}, "2026-11-22T15:03:00Z", (), id="due"),
-        pytest.param(
-            {"due_at": "2026-11-22T15:03:00Z", "last_run_at": "2026-11-22T14:50:00Z"},
-            "2026-11-22T15:03:00Z",
-            (),
-            id="due_before_all_else",
-        ),
-        pytest.param(
-            {"starts_at": "2026-11-22T16:00:00Z", "last_run_at": "2026-11-22T14:55:00Z"},
-            "2026-11-22T16:00:00Z",
-            (),
-            id="ran_before_its_start",
-        ),
-        pytest.param(
-            {"starts_at": "2026-11-22T14:00:00Z", "last_run_at": "2026-11-22T14:55:00Z"},
-            "2026-11-22T15:10:00Z",
-            (),
-            id="started_and_ran",
-        ),
-        pytest.param(
-            {"enabled": False, "last_run_at": "2026-11-22T14:00:00Z"},
-            "2026-11-22T14:15:00Z",
-            (),
-            id="off",
-        ),
-        pytest.param({"last_run_at": "yesterday"}, None, (UNKNOWN,), id="no_instant"),
-        pytest.param({"last_run_at": "0001-01-01T00:00:00+23:00"}, None, (UNKNOWN,), id="too_old"),
-    ],
+    table(__file__, "an_entry_of_beat"),
 )
 def test_an_entry_of_beat(
-    said: Mapping[str, str], starting_at: str | None, remarks: tuple[str, ...]
+    said: Mapping[str, str], starting_at: str | None, remarks: list[str]
 ) -> None:
     entry = {"name": "it", "task": "t", "schedule": {"every_s": 900}, **said}
     made = {"minutebook_beat": 1, "celery": "5", "timezone": "Europe/Paris", "entries": [entry]}
     (only,) = entries_of({**made, "written_at": "2026-11-22T15:00:00Z"}, "beat.json", NOW)
 
-    assert of(only) == (starting_at, remarks)
+    assert of(only) == (starting_at, tuple(remarks))
 
 
 @pytest.mark.parametrize(
     ("said", "starting_at", "remarks"),
-    [
-        pytest.param({}, "2026-11-22T14:00:00Z", (), id="not_started"),
-        pytest.param(
-            {"next_run_time": "2026-11-22T15:15:00+00:00"}, "2026-11-22T14:00:00Z", (), id="grid"
-        ),
-        pytest.param(
-            {"next_run_time": "2026-11-22T15:07:00+00:00"}, "2026-11-22T15:07:00Z", (), id="moved"
-        ),
-        pytest.param({"begins_anew": True}, None, (UNKNOWN,), id="begins_with_its_scheduler"),
-    ],
+    table(__file__, "a_job_of_apscheduler"),
 )
 def test_a_job_of_apscheduler(
-    said: Mapping[str, Any], starting_at: str | None, remarks: tuple[str, ...]
+    said: Mapping[str, Any], starting_at: str | None, remarks: list[str]
 ) -> None:
     trigger = {"type": "interval", "seconds": 900, "start_date": "2026-11-22T14:00:00+00:00"}
     job = {"id": "it", "name": "it", "func": "shop:it", "trigger": trigger, **said}
     made = {"minutebook_apscheduler": 1, "apscheduler": "3", "jobs": [job]}
     (only,) = jobs_entries(written_jobs(made), "jobs.json", Work(lambda _: True), NOW)
 
-    assert of(only) == (starting_at, remarks)
+    assert of(only) == (starting_at, tuple(remarks))
 
 
 @pytest.mark.parametrize("minutes", [0, 1, 7, 14])

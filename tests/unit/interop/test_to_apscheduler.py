@@ -16,6 +16,7 @@ from minutebook.apscheduler import jobs_of
 from models.action.document import ParseContext, ScheduledActionModel, parse_action, plan_of
 from models.action.schedule import NO_UID
 from tasks.built_in import built_in_steps
+from tests.tables import table
 
 NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
 CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
@@ -78,30 +79,7 @@ def test_an_action_becomes_a_job_that_sends_its_task() -> None:
 
 @pytest.mark.parametrize(
     ("when", "rest"),
-    [
-        pytest.param({"cron_rule": "0 9 1-7 * mon", "timezone": "UTC"}, {}, id="either_day"),
-        pytest.param({"cron_rule": "0 9 */31,2-7 * 1", "timezone": "UTC"}, {}, id="both_days"),
-        pytest.param({"every": 420, "starting_at": "2026-01-01T00:00:07Z"}, {}, id="7_minutes"),
-        pytest.param({"every": "PT90M"}, {}, id="90_minutes"),
-        pytest.param({"every": "P45D"}, {}, id="45_days"),
-        pytest.param({"due_date": "2026-12-24T18:00:00Z"}, {}, id="once"),
-        pytest.param(
-            [{"cron_rule": "0 9 * * *"}, {"cron_rule": "30 9 * * *", "timezone": "Asia/Tokyo"}],
-            {},
-            id="two_rules",
-        ),
-        pytest.param(
-            {"every": "PT7M"},
-            {
-                "policy": {
-                    **ALLOW,
-                    "starts_at": "2026-12-01T00:00:00Z",
-                    "ends_at": "2026-12-02T00:00:00Z",
-                }
-            },
-            id="bounds",
-        ),
-    ],
+    table(__file__, "a_job_fires_when_its_action_is_due"),
 )
 def test_a_job_fires_when_its_action_is_due(when: object, rest: Any) -> None:
     found = moved(when, **rest)

@@ -12,6 +12,7 @@ from models.action.document import ParseContext, parse_action
 from models.errors import InvalidAction, UnknownStep
 from tasks.registry import Registry
 from tests.factories import STEPS, make_document
+from tests.tables import table
 from tests.unit.models.action.minimal import NOW
 
 Write = Callable[[str], str]
@@ -62,42 +63,7 @@ def good(name: str) -> str:
 
 @pytest.mark.parametrize(
     ("text", "error"),
-    [
-        pytest.param("import sys\nsys.exit(3)", "SystemExit: 3", id="exits"),
-        pytest.param("x = ", "SyntaxError", id="no_python"),
-        pytest.param("import not_there_at_all", "No module named 'not_there_at_all'", id="misses"),
-        pytest.param(good("refresh"), "is one of Minutebook's own", id="built_in"),
-        pytest.param(
-            "import minutebook\n@minutebook.step('a b')\ndef run(context): ...",
-            "step name 'a b'",
-            id="name",
-        ),
-        pytest.param(
-            "import minutebook\n@minutebook.step\ndef run(context): ...",
-            'write @minutebook.step("name")',
-            id="bare",
-        ),
-        pytest.param(
-            "import minutebook\n@minutebook.step('a')\ndef run(): ...",
-            "must take one argument",
-            id="no_argument",
-        ),
-        pytest.param(
-            "import minutebook\n@minutebook.step('a')\nasync def run(context): ...",
-            "not a coroutine",
-            id="coroutine",
-        ),
-        pytest.param(
-            "import minutebook\n@minutebook.step('a', heavi=True)\ndef run(context): ...",
-            "unexpected keyword argument 'heavi'",
-            id="keyword",
-        ),
-        pytest.param(
-            "import minutebook\n@minutebook.step('a', parameters=dict)\ndef run(context): ...",
-            "derived from BaseModel",
-            id="parameters",
-        ),
-    ],
+    table(__file__, "a_broken_module_stops_nobody_but_its_users"),
 )
 def test_a_broken_module_stops_nobody_but_its_users(module: Write, text: str, error: str) -> None:
     broken, sound = module(text), module(good("sound"))
