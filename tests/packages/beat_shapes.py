@@ -17,7 +17,7 @@ from typing import Any
 
 from celery import Celery
 from celery.beat import BeatLazyFunc, ScheduleEntry, Scheduler
-from celery.schedules import crontab, schedule
+from celery.schedules import crontab
 from kombu import Exchange, Queue
 from kombu.serialization import register
 
@@ -148,23 +148,6 @@ def own_sending(app: Celery) -> dict[str, Any]:
     """Return an entry whose scheduler sends it in its own way."""
     app.conf.beat_scheduler = f"{__name__}:Stamping"
     return {"stamped": {"task": "shop.run", "schedule": DAILY}}
-
-
-class Nightly(crontab):
-    """A crontab that is due as it likes."""
-
-
-class Often(schedule):
-    """An interval that is due as it likes."""
-
-
-@shape
-def own_schedules(app: Celery) -> dict[str, Any]:
-    """Return entries with schedules of the application's classes."""
-    return {
-        "nightly": {"task": "shop.run", "schedule": Nightly("0", "3")},
-        "often": {"task": "shop.run", "schedule": Often(60)},
-    }
 
 
 def results(app: Celery) -> dict[str, Any]:
@@ -352,16 +335,6 @@ def naive_times(app: Celery) -> dict[str, Any]:
             "schedule": DAILY,
             "options": {"expires": naive_utc() + timedelta(days=1)},
         },
-    }
-
-
-@shape
-def sixty(app: Celery) -> dict[str, Any]:
-    """Return sixty entries of one kind."""
-    tasks(app)
-    return {
-        f"shop {number}": {"task": "shop.run", "schedule": 900.0, "args": [number]}
-        for number in range(60)
     }
 
 

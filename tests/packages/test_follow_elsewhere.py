@@ -120,26 +120,6 @@ def test_a_worker_follows_by_a_url_and_a_token(shop: Shop, application: Environm
     assert f"follows 4 tasks by Minutebook at {shop.address}" in worker.text()
 
 
-@pytest.mark.parametrize(
-    ("says", "advice"),
-    [
-        pytest.param({"MINUTEBOOK_TOKEN": "mbt_0_x"}, "set MINUTEBOOK_TOKEN to it", id="token"),
-        pytest.param({"MINUTEBOOK_URL": "http://127.0.0.1:9"}, "check MINUTEBOOK_URL", id="url"),
-        pytest.param({"MINUTEBOOK_TOKEN": ""}, "MINUTEBOOK_TOKEN is missing", id="no_token"),
-    ],
-)
-def test_a_worker_that_finds_no_server_says_what_to_do(
-    shop: Shop, application: Environment, says: dict[str, str], advice: str
-) -> None:
-    told = {**shop.settings, "PYTHONPATH": "", **by_url(shop), **says}
-    command = [str(application.bin / "python"), "-m", "celery", "-A", "followed", "worker"]
-    command += ["-l", "INFO"]
-    worker = shop.installation.processes.start("shop", command, told, folder=shop.folder)
-
-    worker.said(advice)
-    worker.said("ready.")
-
-
 # Installing takes minutes on a slow line.
 @pytest.mark.matrix
 @pytest.mark.timeout(1_200)

@@ -21,7 +21,7 @@ from scheduler.changes import Change
 from tasks import backfill as filling
 from tests.attempts import claim, end
 from tests.factories import make_action, make_operation
-from tests.integration.cli.conftest import Call, Result
+from tests.integration.cli.conftest import Call
 from tests.servers import Broker
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -66,19 +66,6 @@ def test_a_wait_in_vain_is_exit_code_1(call: Call, engine: sa.Engine) -> None:
 
     assert (result.code, result.out.splitlines()[-1].split()[-1]) == (1, "queued")
     assert f"run {failed} is queued; to look again: minutebook run show" in result.err
-
-
-def test_a_cancelled_operation_that_goes_on_is_waited_for_in_vain(
-    call: Call, engine: sa.Engine
-) -> None:
-    running = make_operation(engine, make_action(engine), NOON)
-    with engine.begin() as connection:
-        claim(connection, running, 1, "tests", alerts=NO_ALERTS)
-
-    result = call("run", "cancel", str(running), "--wait", "--timeout", "0")
-
-    assert (result.code, "running, asked to end" in result.out) == (1, True)
-    assert f"run {running} is running; " in result.err
 
 
 def test_cancel_says_what_it_did(call: Call, engine: sa.Engine) -> None:
@@ -190,26 +177,6 @@ def test_a_wait_in_vain_for_a_backfill_is_exit_code_1(call: Call, engine: sa.Eng
     assert f"look again: minutebook action show {result.json['uid']}\n" in result.err
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (["--to", "2026-01-01T00:00"], "--from is missing; write an instant"),
-        (["--from", "soon", "--to", "2026-01-01T00:00"], "the start 'soon': is not an"),
-        (["--from", "2020-01-01T00:00Z", "--to", "2020-01-02T00:00Z"], "or later"),
-        (["--from", "2026-01-01T00:00Z", "--to", "2190-01-02T00:00Z"], "in the future; write"),
-    ],
-)
-def test_a_range_that_cannot_be_is_refused(
-    call: Call, engine: sa.Engine, options: list[str], told: str
-) -> None:
-    make_action(engine, when=HOURLY)
-
-    result = call("backfill", "every minute", *options)
-
-    assert result.code == 2
-    assert told in result.err
-
-
 def test_all_active_actions_are_run_at_once(call: Call, engine: sa.Engine, broker: Broker) -> None:
     for name in ("one", "two"):
         make_action(engine, name=name)
@@ -236,67 +203,3 @@ def test_one_that_is_active_already_does_not_stop_the_others(call: Call, engine:
     assert (some.code, some.out.split(": ")[1]) == (1, "two\n")
     assert some.err.startswith("error: 'one' is already active")
     assert (none.code, none.out, len(none.err.splitlines())) == (2, "", 2)
-
-
-def test_where_nothing_is_active_there_is_nothing_to_do(call: Call, engine: sa.Engine) -> None:
-    result = call("action", "run", "--all")
-
-    assert (result.code, result.out, result.err) == (0, "", "")
-
-
-def test_all_are_waited_for(call: Call, engine: sa.Engine) -> None:
-    make_action(engine)
-
-    result = call("action", "run", "--all", "--wait", "--timeout", "0")
-
-    assert result.code == 1
-    assert result.out.endswith(": every minute, queued\n")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        pytest.param([], "name one ACTION, or write a filter", id="neither"),
-        pytest.param(["one", "--all"], "name one ACTION, or write a filter", id="both"),
-        pytest.param(["--all", "--dry-run"], "are for one ACTION", id="dry_run"),
-        pytest.param(["--all", "--user", "ann"], "are for one ACTION", id="user"),
-    ],
-)
-def test_a_run_is_of_one_or_of_all(
-    call: Call, engine: sa.Engine, arguments: list[str], told: str
-) -> None:
-    result = call("action", "run", *arguments)
-
-    assert result.code == 2
-    assert told in result.err
-
-
-def many(call: Call, *options: str) -> Result:
-    return call("run", "retry", "--state", "failed", "--since", "P1D", *options)
-
-
-def test_nothing_that_matches_is_no_error(call: Call, engine: sa.Engine) -> None:
-    make_action(engine)
-
-    done = call("run", "cancel", "--action", "every minute")
-
-    assert (done.code, done.out) == (0, "cancelled 0 runs\n")
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        pytest.param([], "nothing chooses the runs to retry; write ids", id="nothing"),
-        pytest.param(["0c2f", "--state", "failed"], "ids and filters do not go", id="both"),
-        pytest.param(["--state", "success"], "retry takes", id="state"),
-    ],
-)
-def test_a_wrong_choice_of_many_is_refused(
-    call: Call, engine: sa.Engine, options: list[str], problem: str
-) -> None:
-    make_action(engine)
-
-    refused = call("run", "retry", *options)
-
-    assert refused.code == 2
-    assert problem in refused.err

@@ -240,15 +240,6 @@ def test_postgresql_gives_the_same(
     assert made == found
 
 
-def test_an_export_only_reads(
-    database: Mapping[str, Any], file: Path, found: Mapping[str, Outcome], tmp_path: Path
-) -> None:
-    before = file.read_bytes()
-
-    assert exported(tmp_path, database) == found
-    assert file.read_bytes() == before
-
-
 def test_a_row_whose_task_has_a_class_of_its_own_says_so(
     database: Mapping[str, Any], tmp_path: Path
 ) -> None:

@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -93,10 +93,3 @@ def test_the_steps_of_the_page_leave_no_gap_and_send_nothing_twice(old: Old) -> 
     sent = old.runs(CUT_OVER, old.forget())
 
     assert sent == due()
-
-
-def test_without_them_the_scheduler_sends_again_what_minutebook_has_run(old: Old) -> None:
-    sent = old.runs(CUT_OVER)
-
-    again = {task for task, at in sent if at == datetime(2026, 11, 25, 8, 10, tzinfo=UTC)}
-    assert again >= {"shop.daily", "shop.half_hours"}

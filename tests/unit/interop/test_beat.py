@@ -85,12 +85,6 @@ def test_schedules(given: object, when: object) -> None:
     assert when == document(given)["when"]
 
 
-def test_the_queue_is_where_the_router_sends_the_task() -> None:
-    step = document(60.0, task="tasks.routed")["operations"]["celery_task"]
-
-    assert step["queue"] == "orders"
-
-
 @pytest.mark.parametrize(
     ("given", "why"),
     [
@@ -126,13 +120,6 @@ def test_options_of_the_message_are_carried_over() -> None:
     assert {**plain, "expires": 120.0}.items() <= step.items()
 
 
-def test_arguments_that_json_cannot_hold_are_named() -> None:
-    found = moved(60.0, kwargs={"day": NOW})
-
-    assert found.kind == "cannot"
-    assert "kwargs.day: datetime.datetime(2026" in found.why
-
-
 def test_an_option_that_is_left_out_makes_it_differ() -> None:
     found = moved(crontab("5", "0"), options={"time_limit": 30, "serializer": "json"})
 
@@ -142,27 +129,7 @@ def test_an_option_that_is_left_out_makes_it_differ() -> None:
     )
 
 
-def test_an_exchange_and_a_key_name_the_queue_that_is_bound_so() -> None:
-    options = {"exchange": "shop", "routing_key": "shop", "queue": "orders"}
-
-    assert document(60.0, options=options)["operations"]["celery_task"]["queue"] == "shop"
-
-
 ROUTE = {"exchange": "media", "routing_key": "video"}
-
-
-@pytest.mark.parametrize("queue", [{}, {"queue": "orders"}])
-def test_another_exchange_and_key_are_carried_over_whatever_the_queue(queue: Any) -> None:
-    found = document(60.0, options={**ROUTE, **queue})
-
-    assert found["operations"]["celery_task"] == {"task": "tasks.it", **ROUTE}
-
-
-@pytest.mark.parametrize("name", ROUTE)
-def test_an_exchange_or_a_key_alone_has_no_effect_as_with_beat(name: str) -> None:
-    step = document(60.0, options={name: ROUTE[name]})["operations"]["celery_task"]
-
-    assert step == {"task": "tasks.it", "queue": "shop"}
 
 
 def test_a_route_is_refused_where_the_broker_has_no_exchanges() -> None:
