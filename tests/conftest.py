@@ -28,7 +28,7 @@ from tests.durations import Durations
 from tests.legal_moves import hold_to_legal_moves
 from tests.rabbitmq import RabbitMQ, running_node
 from tests.scheduling import is_of_another_day, is_on_the_other_store, is_rare, make_scheduler
-from tests.servers import Broker, PostgreSQL, free_port, temporary_folder
+from tests.servers import Broker, PostgreSQL, free_port, running_broker, temporary_folder
 
 # A test proves what is right, not how fast this machine is.
 hypothesis_settings.register_profile(
@@ -218,12 +218,8 @@ def broker(_broker: Broker) -> Broker:
 
 @pytest.fixture(scope="session")
 def _broker() -> Iterator[Broker]:
-    folder = temporary_folder()
-    server = Broker(folder, free_port())
-    server.start()
-    yield server
-    server.stop()
-    shutil.rmtree(folder, ignore_errors=True)
+    with running_broker() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -15,8 +15,8 @@ import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -279,3 +279,16 @@ def temporary_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="mb-"))
     folder.chmod(0o755)
     return folder
+
+
+@contextmanager
+def running_broker(kind: type[Broker] = Broker) -> Iterator[Broker]:
+    """Yield a broker that the block may freeze, kill and empty."""
+    folder = temporary_folder()
+    server = kind(folder, free_port())
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop(signal.SIGKILL)
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,8 +1,7 @@
 """One installation per test and store, with a broker of its own that a test may kill."""
 
-import shutil
-import signal
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
 from pydantic import SecretStr
@@ -10,7 +9,7 @@ from pydantic import SecretStr
 from runtime.config import Settings
 from tests.acceptance.installation import Installation
 from tests.acceptance.shop import Shop
-from tests.servers import Broker, free_port, temporary_folder
+from tests.servers import Broker, running_broker
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -22,12 +21,8 @@ def store(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def own_broker() -> Iterator[Broker]:
     """A broker that this test may freeze, kill and empty."""
-    folder = temporary_folder()
-    server = Broker(folder, free_port())
-    server.start()
-    yield server
-    server.stop(signal.SIGKILL)
-    shutil.rmtree(folder, ignore_errors=True)
+    with running_broker() as server:
+        yield server
 
 
 @pytest.fixture
@@ -37,11 +32,8 @@ def installation(
     """A migrated installation without any process yet."""
     url = SecretStr(own_broker.url)
     settings = home_of(store).model_copy(update={"broker_url": url})
-    made = Installation(store, settings, own_broker)
-    try:
+    with closing(Installation(store, settings, own_broker)) as made:
         yield made
-    finally:
-        made.close()
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -43,11 +44,8 @@ def with_example(
         "SCHED_STEP_MODULES": "broken_steps_here",
         "SCHED_WORKER_LEASE_S": "6",
     }
-    made = Installation(store, settings, own_broker, environment)
-    try:
+    with closing(Installation(store, settings, own_broker, environment)) as made:
         yield made
-    finally:
-        made.close()
 
 
 @pytest.fixture

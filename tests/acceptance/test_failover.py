@@ -3,6 +3,7 @@
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -31,11 +32,8 @@ def brokers() -> Iterator[Replicated]:
 def watched(brokers: Replicated, home_of: Callable[[str], Settings]) -> Iterator[Installation]:
     """An installation whose broker is known by a Sentinel."""
     settings = home_of("sqlite").model_copy(update={"broker_url": SecretStr(brokers.url)})
-    made = Installation("sqlite", settings, brokers.primary)
-    try:
+    with closing(Installation("sqlite", settings, brokers.primary)) as made:
         yield made
-    finally:
-        made.close()
 
 
 def test_running_processes_follow_to_the_new_primary_of_redis(
@@ -91,8 +89,7 @@ def test_a_standby_of_postgresql_takes_over_and_daemon_and_worker_go_on(
     engine = make_engine(settings)
     migrate(engine)
     engine.dispose()
-    installation = Installation("postgresql", settings, own_broker)
-    try:
+    with closing(Installation("postgresql", settings, own_broker)) as installation:
         daemon = installation.daemon()
         worker = installation.worker(is_awaited=True)
         before = installation.operation(installation.action("before"))
@@ -108,8 +105,6 @@ def test_a_standby_of_postgresql_takes_over_and_daemon_and_worker_go_on(
         assert len(installation.trace.starts()) == 2
         assert daemon.is_alive
         assert worker.is_alive
-    finally:
-        installation.close()
 
 
 def test_an_engine_of_one_address_keeps_no_connection_to_a_standby(

@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
 from pydantic import SecretStr
@@ -42,11 +43,8 @@ def installation(
 ) -> Iterator[Installation]:
     url = SecretStr(request.getfixturevalue(request.param))
     settings = home_of("sqlite").model_copy(update={"broker_url": url})
-    made = Installation("sqlite", settings, broker)
-    try:
+    with closing(Installation("sqlite", settings, broker)) as made:
         yield made
-    finally:
-        made.close()
 
 
 def test_operations_are_sent_and_run_and_doctor_finds_the_broker_sound(

@@ -1,6 +1,7 @@
 """On a RabbitMQ whose queues are quorum queues by default, as the handbook sets it."""
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
 from amqp.exceptions import PreconditionFailed
@@ -40,8 +41,7 @@ def test_daemon_and_worker_work_with_them(
     if not has_quorum_queues(node):
         pytest.skip("this RabbitMQ has no default type of queues")
     settings = home_of("sqlite").model_copy(update={"broker_url": SecretStr(node.url)})
-    installation = Installation("sqlite", settings, broker)
-    try:
+    with closing(Installation("sqlite", settings, broker)) as installation:
         daemon = installation.daemon()
         installation.worker(is_awaited=True)
         ids = [installation.operation(installation.action(f"one of {n}")) for n in range(3)]
@@ -49,5 +49,3 @@ def test_daemon_and_worker_work_with_them(
         assert installation.all_end(ids) == ["success"] * 3
         assert len(installation.trace.starts()) == 3
         assert daemon.is_alive
-    finally:
-        installation.close()

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
@@ -92,11 +93,8 @@ def archived(server: Archived, own_broker: Broker, tmp_path: Path) -> Iterator[I
     engine = make_engine(settings)
     migrate(engine)
     engine.dispose()
-    made = Installation("postgresql", settings, own_broker)
-    try:
+    with closing(Installation("postgresql", settings, own_broker)) as made:
         yield made
-    finally:
-        made.close()
 
 
 def test_what_came_after_the_instant_is_forgotten_and_runs_again(

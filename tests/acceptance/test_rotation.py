@@ -22,7 +22,15 @@ from runtime.config import Settings, load_settings
 from runtime.database import make_engine
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import ROOT, Process
-from tests.servers import START_S, Broker, PostgreSQL, free_port, redis_binary, temporary_folder
+from tests.servers import (
+    START_S,
+    Broker,
+    PostgreSQL,
+    free_port,
+    redis_binary,
+    running_broker,
+    temporary_folder,
+)  # fmt: skip
 
 PAGE = (ROOT / "docs/how-to/operate/secrets-and-tls.md").read_text(encoding="utf-8")
 NEW_ACCOUNT, OLD_ACCOUNT_ENDS = re.findall(r"^```sql\n(.*?)^```", PAGE, re.M | re.S)
@@ -152,14 +160,9 @@ class WithPassword(Broker):
 
 @pytest.fixture
 def with_password() -> Iterator[WithPassword]:
-    folder = temporary_folder()
-    made = WithPassword(folder, free_port())
-    try:
-        made.start()
+    with running_broker(WithPassword) as made:
+        assert isinstance(made, WithPassword)
         yield made
-    finally:
-        made.stop(signal.SIGKILL)
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_the_password_of_redis_is_changed(

@@ -27,11 +27,8 @@ def installation(
     """An installation whose broker an application has too."""
     server = broker if request.param == "redis" else request.getfixturevalue("rabbitmq")
     settings = home_of("sqlite").model_copy(update={"broker_url": SecretStr(server.url)})
-    made = Installation("sqlite", settings, server)
-    try:
+    with closing(Installation("sqlite", settings, server)) as made:
         yield made
-    finally:
-        made.close()
 
 
 class Application:

@@ -4,6 +4,7 @@ import contextlib
 import re
 import signal
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -28,11 +29,8 @@ from tests.servers import Broker
 def home(tmp_path: Path, own_broker: Broker) -> Iterator[Installation]:
     """An empty home folder: SQLite and the embedded broker."""
     settings = load_settings(tmp_path, {}).model_copy(update={"broker_url": SecretStr("")})
-    made = Installation("sqlite", settings, own_broker)
-    try:
+    with closing(Installation("sqlite", settings, own_broker)) as made:
         yield made
-    finally:
-        made.close()
 
 
 def start_up(home: Installation, *arguments: str, with_children: bool = False) -> Process:

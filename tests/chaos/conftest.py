@@ -1,11 +1,9 @@
 """One installation per storm, with its own broker."""
 
 import gc
-import shutil
-import signal
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 import pytest
 from pydantic import SecretStr
@@ -17,7 +15,7 @@ from tests.chaos.in_rabbitmq import InRabbitMQ, Node
 from tests.chaos.in_redis import InRedis
 from tests.chaos.storm import Storm, environment
 from tests.rabbitmq import running_node
-from tests.servers import Broker, free_port, temporary_folder
+from tests.servers import running_broker
 
 MakeStorm = Callable[[str, str, int, float], Storm]
 
@@ -30,7 +28,7 @@ def make_storm(
     with ExitStack() as servers:
 
         def make(store: str, broker: str, seed: int, seconds: float) -> Storm:
-            redis = servers.enter_context(_redis())
+            redis = servers.enter_context(running_broker())
             node = servers.enter_context(running_node()) if broker == "rabbitmq" else None
             url = SecretStr(node.url if node else redis.url)
             settings = home_of(store).model_copy(update={"broker_url": url})
@@ -52,13 +50,3 @@ def make_storm(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
-
-
-@contextmanager
-def _redis() -> Iterator[Broker]:
-    folder = temporary_folder()
-    broker = Broker(folder, free_port())
-    broker.start()
-    yield broker
-    broker.stop(signal.SIGKILL)
-    shutil.rmtree(folder, ignore_errors=True)

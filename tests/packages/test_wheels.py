@@ -2,17 +2,14 @@
 
 import ast
 import json
-import re
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from tests import django_project
-from tests.docs.pages import text_of
-from tests.packages.environments import ROOT, Environment, Wheels, build_wheels, make_environment
+from tests.packages.environments import ROOT, Environment, Wheels, build_wheels
 
-OWN = ("tasks", "models", "cli", "mail", "cron", "scheduler", "runtime", "broker", "web")
 ROOMS = {
     *("broker", "cli", "cron", "data", "interop", "migrations", "models"),
     *(
@@ -84,41 +81,6 @@ def test_the_client_is_written_for_the_oldest_python() -> None:
     for file in (ROOT / "minutebook").glob("*.py"):
         # What it cannot see, such as a class of a later library, `make test-matrix` runs.
         ast.parse(file.read_text(), feature_version=(3, 9))
-
-
-def test_an_application_that_follows_keeps_its_own_modules(
-    application: Environment, folder: Path
-) -> None:
-    code = f"""
-import minutebook
-from celery import Celery
-minutebook.follow(Celery("shop"))
-assert minutebook.current_operation() is None
-for name in {OWN!r}:
-    print(__import__(name).OWNER)
-import sys
-assert not {{"pydantic", "httpx", "sqlalchemy"}} & set(sys.modules), sys.modules
-"""
-    done = application.python(code, folder)
-
-    assert done.stderr == ""
-    assert done.stdout.splitlines() == [f"the user of {name}" for name in OWN]
-
-
-def test_a_followed_task_is_tested_with_nothing_but_celery_and_the_client(
-    wheels: Wheels, tmp_path: Path
-) -> None:
-    page = text_of("how-to/move-from-celery-beat/follow")
-    (example,) = (
-        text for text in re.findall(r"```python\n(.*?)```", page, re.S) if "run_followed" in text
-    )
-    made = make_environment(tmp_path / "env")
-    made.install(str(wheels.client))
-    made.see_libraries(without=("pydantic", "pydantic_core", "sqlalchemy", "httpx"))
-
-    done = made.python(example, tmp_path)
-
-    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
 
 
 def test_beside_an_application_nothing_of_the_server_can_be_imported(

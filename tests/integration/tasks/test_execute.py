@@ -327,14 +327,6 @@ def test_a_stopping_worker_gives_back_between_steps(
     assert attempts_of(engine, operation)[0][1].startswith("given back")
 
 
-@pytest.mark.parametrize(
-    "wanted", [pytest.param("6f1d0c1e-0000-4000-8000-000000000001", id="none"), "nonsense"]
-)
-def test_an_id_that_nobody_has_is_unknown(engine: sa.Engine, wanted: str) -> None:
-    with reading(engine) as connection:
-        assert operations.get_operation_state(wanted, connection) == "unknown"
-
-
 def database_error() -> sa.exc.OperationalError:
     return sa.exc.OperationalError("SELECT 1", {}, Exception("server closed the connection"))
 
