@@ -184,21 +184,6 @@ def test_what_reaches_no_queue_waits_alone(
         channel.exchange_declare("gone", "direct", passive=True)
 
 
-def test_a_queue_that_is_bound_later_gets_what_waited(
-    engine: sa.Engine, rabbitmq: RabbitMQ
-) -> None:
-    id = due(engine, {"exchange": "media", "routing_key": "audio"})
-    dispatch_ready(engine)
-    with rabbitmq.channel() as channel:
-        channel.queue_bind("videos", "media", "audio")
-    update_operation(engine, id, not_before=database_now(-1.0))
-
-    dispatch_ready(engine)
-
-    assert row_of(engine, id)["state"] == "handed_over"
-    assert sent(rabbitmq) == [str(id)]
-
-
 def test_what_disappears_between_question_and_message_took_nothing(
     engine: sa.Engine, rabbitmq: RabbitMQ
 ) -> None:

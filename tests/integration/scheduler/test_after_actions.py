@@ -116,20 +116,6 @@ def test_an_end_makes_its_dependant_due_once(engine: sa.Engine, clock: VirtualCl
     assert row["triggerer"] == 'Scheduled action "publish" after "refresh"'
 
 
-def test_it_is_due_when_the_delay_after_the_end_is_over(
-    engine: sa.Engine, clock: VirtualClock
-) -> None:
-    one, other = first(engine), second(engine, {**AFTER, "delay": "PT10M"})
-    ended(engine, one)
-
-    run_tick(engine, clock, NOON + 9 * MINUTE)
-    before = rows_of(engine, other)
-    run_tick(engine, clock, NOON + 10 * MINUTE)
-
-    assert before == []
-    assert [row["occurrence_at"] for row in rows_of(engine, other)] == [NOON + 10 * MINUTE]
-
-
 @pytest.mark.parametrize(
     ("named", "state", "count"),
     [
@@ -152,17 +138,6 @@ def test_only_the_named_ends_count(
     run_tick(engine, clock, NOON + MINUTE)
 
     assert len(rows_of(engine, other)) == count
-
-
-def test_an_end_during_a_downtime_is_not_lost(engine: sa.Engine, clock: VirtualClock) -> None:
-    one, other = first(engine), second(engine, policy={"look_back": "PT2H"})
-    run_tick(engine, clock, NOON)
-    clock.set(NOON + 10 * MINUTE)
-    ended(engine, one)
-
-    run_tick(engine, clock, NOON + 100 * MINUTE)
-
-    assert [row["state"] for row in rows_of(engine, other)] == ["queued"]
 
 
 def test_an_end_before_the_look_back_is_missed_once(engine: sa.Engine, clock: VirtualClock) -> None:
@@ -315,23 +290,6 @@ def test_explain_says_what_is_due_and_what_ended_nothing(
     assert 'no run of "refresh" ended as success' in not_due.text
 
 
-def test_the_event_of_a_user_passes_on_its_user(engine: sa.Engine, clock: VirtualClock) -> None:
-    from tests.integration.scheduler.test_events import make_user
-
-    make_user(engine, "ann")
-    make_user(engine, "ben")
-    one = first(engine, when={"on": "order.paid"})
-    recipients = {"users": ["ann"]}
-    other = second(engine, recipients=recipients)
-    for who in ("ann", "ben"):
-        id, _ = run_now(engine, one.uid, "tests", subject=who)
-        run(engine, id)
-
-    run_tick(engine, clock, NOON + MINUTE)
-
-    assert [row["subject"] for row in rows_of(engine, other)] == ["ann"]
-
-
 def test_a_dependency_may_be_stored_before_what_it_depends_on(
     engine: sa.Engine, clock: VirtualClock
 ) -> None:
@@ -407,16 +365,6 @@ def test_two_saves_side_by_side_do_not_close_a_cycle(engine: sa.Engine) -> None:
 
     assert told[0] == ""
     assert "makes a cycle" in told[1]
-
-
-def test_a_long_chain_is_checked_and_named_in_short(engine: sa.Engine, clock: VirtualClock) -> None:
-    chain = [after(f"n{number}", f"n{number + 1}") for number in range(2_000)]
-    create_all(engine, chain, author())
-
-    with pytest.raises(InvalidAction, match="…") as refused:
-        create_all(engine, [after("n2000", "n0")], author())
-
-    assert len(str(refused.value)) < 300
 
 
 def test_ends_are_pruned_when_no_delay_reaches_them(engine: sa.Engine, clock: VirtualClock) -> None:

@@ -1,10 +1,9 @@
 """A backfill runs each wanted occurrence once, in order, whatever process dies."""
 
-import re
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -16,21 +15,19 @@ from models.errors import Refused
 from models.fingerprint import operation_id
 from models.operation import ENDED, OperationState
 from models.sql import database_now, read_clock
-from models.store import key_values
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import backfills
 from models.store.operations.end import Outcome
 from models.store.operations.start_checks import WAITS
 from models.store.operations.take import Claim
 from models.store.scope import WHOLE_INSTALLATION
-from models.tables import action_cursor, actions
+from models.tables import actions
 from models.tables import backfills as backfills_table
-from models.tables import operations as operations_table
 from runtime.database import reading
 from scheduler.changes import Change, change, editing
 from scheduler.occurrence import next_occurrences
 from scheduler.on_demand import backfill, backfill_range
-from scheduler.on_demand.backfill_range import BackfillRequest, Mode
+from scheduler.on_demand.backfill_range import BackfillRequest
 from scheduler.on_demand.restart import retry
 from scheduler.sweep import Sweeper, dispatch_ready
 from scheduler.tick import tick
@@ -53,8 +50,6 @@ HOUR = timedelta(hours=1)
 SECOND = timedelta(seconds=1)
 KEPT = timedelta(days=90)
 LEASE = timedelta(seconds=45)
-NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
-UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
 
 
 def hour_of(engine: sa.Engine, back: int = 5) -> datetime:
@@ -131,15 +126,6 @@ def test_a_range_is_recorded_under_the_computed_ids_and_runs_in_order(
     assert {one["state"] for one in rows_of(engine, action)} == {"success"}
 
 
-def test_both_ends_belong_to_the_range(engine: sa.Engine) -> None:
-    action, first = make_hourly(engine), hour_of(engine)
-
-    fill(engine, wanted(action, first, first))
-    fill(engine, wanted(action, first + SECOND, first + 2 * HOUR - SECOND))
-
-    assert [row["occurrence_at"] for row in rows_of(engine, action)] == [first, first + HOUR]
-
-
 def test_twice_the_same_backfill_is_the_same_as_once(engine: sa.Engine, broker: Broker) -> None:
     action, first = make_hourly(engine), hour_of(engine)
     asked = wanted(action, first, first + 3 * HOUR)
@@ -149,85 +135,6 @@ def test_twice_the_same_backfill_is_the_same_as_once(engine: sa.Engine, broker: 
 
     assert counts_of(second) == (0, 0, 4)
     assert len(broker.messages("quick")) == 4
-
-
-@pytest.mark.parametrize(
-    ("mode", "expected"),
-    [(Mode.MISSING, (1, 1, 2)), (Mode.FAILED, (0, 1, 3)), (Mode.ALL, (1, 2, 1))],
-)
-def test_a_mode_says_what_is_wanted(
-    engine: sa.Engine, mode: Mode, expected: tuple[int, int, int]
-) -> None:
-    action, first = make_hourly(engine), hour_of(engine)
-    for n, state in enumerate(("missed", "failed", "success")):
-        id = make_operation(engine, action, first + n * HOUR)
-        steps = [state] if state == "missed" else ["running", state]
-        with engine.begin() as connection:
-            connection.execute(sa.delete(operations_table).where(operations_table.c.id == id))
-            connection.execute(
-                sa.insert(operations_table).values(
-                    id=id, small_app_id=1, action_uid=action.uid, revision=1, state=steps[-1],
-                    occurrence_at=first + n * HOUR, triggerer="Scheduled action", queue="quick",
-                    task="execute_scheduled_action_quick", recorded_at=database_now(),
-                    not_before=database_now(), finished_at=database_now(),
-                )
-            )  # fmt: skip
-
-    row = fill(engine, wanted(action, first, first + 3 * HOUR, mode=mode))
-
-    assert counts_of(row) == expected
-
-
-def test_occurrences_before_the_action_was_made_can_be_filled(engine: sa.Engine) -> None:
-    action, first = make_hourly(engine), hour_of(engine, 48)
-
-    row = fill(engine, wanted(action, first, first + 9 * HOUR))
-
-    assert counts_of(row) == (10, 0, 0)
-
-
-def test_nothing_lies_outside_starts_at_and_ends_at(engine: sa.Engine) -> None:
-    first = hour_of(engine)
-    bounds = {"starts_at": (first + HOUR).isoformat(), "ends_at": (first + 3 * HOUR).isoformat()}
-    action = make_hourly(engine, policy=bounds)
-
-    fill(engine, wanted(action, first, first + 4 * HOUR))
-
-    assert [row["occurrence_at"] for row in rows_of(engine, action)] == [
-        first + HOUR,
-        first + 2 * HOUR,
-    ]
-
-
-def test_a_range_without_an_occurrence_is_refused_and_nothing_is_stored(
-    engine: sa.Engine,
-) -> None:
-    action, first = make_hourly(engine), hour_of(engine)
-
-    with pytest.raises(Refused, match=r"has no occurrence from .*; its next one is"):
-        start(engine, wanted(action, first + MINUTE, first + 2 * MINUTE))
-    with reading(engine) as connection:
-        assert backfills.of_action(connection, action.uid, 5) == []
-
-
-def test_a_range_with_too_many_occurrences_is_filled_part_by_part(
-    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(backfill_range, "MOST", 3)
-    action, first = make_hourly(engine), hour_of(engine)
-    last = first + 4 * HOUR
-
-    with pytest.raises(Refused) as refused:
-        start(engine, wanted(action, first, last))
-    with pytest.raises(Refused, match="more than 3 occurrences"):
-        backfill.rehearse(engine, wanted(action, first, last), KEPT)
-    assert rows_of(engine, action) == []
-    to, rest = re.findall(r"--\w+ ([^ ,]+)", str(refused.value))
-    fill(engine, wanted(action, first, datetime.fromisoformat(to)))
-    fill(engine, wanted(action, datetime.fromisoformat(rest), last))
-
-    occurrences = [row["occurrence_at"] for row in rows_of(engine, action)]
-    assert occurrences == [first + n * HOUR for n in range(5)]
 
 
 def pause(engine: sa.Engine, action: Change) -> None:
@@ -358,21 +265,6 @@ def test_two_workers_with_the_same_message_record_each_occurrence_once(
     assert sorted(outcomes) == ["done", "not active"]
     assert counts_of(backfill_of(engine, id)) == (25, 0, 0)
     assert len(set(broker.messages("quick"))) == len(broker.messages("quick")) == 25
-
-
-def test_after_a_clock_that_was_ahead_a_backfill_does_not_wait_for_its_instants(
-    engine: sa.Engine, broker: Broker
-) -> None:
-    action, first = make_hourly(engine), hour_of(engine)
-    id = start(engine, wanted(action, first, first + 4 * HOUR))
-    with engine.begin() as connection:
-        year = read_clock(connection) + timedelta(days=365)
-        connection.execute(sa.update(backfills_table).values(not_before=year))
-        key_values.set_value(connection, key_values.LAST_NOW, year.isoformat())
-
-    tick(engine, None, Sweeper(LEASE, NO_ALERTS))
-
-    assert broker.messages("default") == [(str(id), 1)] * 2
 
 
 def test_an_action_that_is_paused_meanwhile_ends_its_backfill(engine: sa.Engine) -> None:
@@ -601,15 +493,3 @@ def test_tolerance_drops_nothing_of_a_backfill(engine: sa.Engine, broker: Broker
     fill(engine, wanted(action, first, first + 3 * HOUR))
 
     assert len(run_all(engine, broker)) == 4
-
-
-def test_the_cursor_of_the_action_does_not_move(engine: sa.Engine) -> None:
-    action, first = make_hourly(engine), hour_of(engine)
-    own = sa.select(action_cursor).where(action_cursor.c.action_uid == action.uid)
-    with reading(engine) as connection:
-        before = connection.execute(own).one()
-
-    fill(engine, wanted(action, first, first + 3 * HOUR))
-
-    with reading(engine) as connection:
-        assert connection.execute(own).one() == before

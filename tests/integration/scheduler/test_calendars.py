@@ -60,17 +60,6 @@ def occurrences(engine: sa.Engine, action: Change) -> list[datetime]:
     return [row["occurrence_at"] for row in rows_of(engine, action)]
 
 
-def test_an_excluded_instant_is_filed_and_passed_over(engine: sa.Engine, daily: Change) -> None:
-    run_tick(engine, SEVEN - timedelta(hours=1))
-    assert cursor_of(engine, daily)["next_occurrence_at"] == SEVEN
-
-    report = run_tick(engine, SEVEN)
-
-    assert (report.decided, report.recorded, report.missed) == (1, 0, 0)
-    assert occurrences(engine, daily) == []
-    assert cursor_of(engine, daily)["next_occurrence_at"] == SEVEN + DAY
-
-
 def test_a_changed_calendar_needs_no_new_revision(engine: sa.Engine, daily: Change) -> None:
     run_tick(engine, SEVEN - timedelta(hours=1))
     filed = cursor_of(engine, daily)["next_occurrence_at"]

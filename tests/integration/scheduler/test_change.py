@@ -1,9 +1,8 @@
 """A change of an action loses no due minute and runs none of the past."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -212,28 +211,6 @@ def test_manual_runs_of_one_second_are_operations_of_their_own(engine: sa.Engine
     ids = {manual.run_now(engine, action.uid, "ann")[0] for _ in range(3)}
 
     assert len(ids) == 3
-
-
-def test_an_edit_races_a_tick_and_nothing_is_doubled(engine: sa.Engine, broker: Broker) -> None:
-
-    action = make_action(engine)
-    set_back(engine, action.uid, clock(engine) - MINUTE)
-    now = datetime.now(UTC)  # noqa: TID251 - both servers run on this machine
-
-    def edit(number: int) -> None:
-        apply_all(engine, [make_document(description=f"edit {number}")], author())
-
-    with ThreadPoolExecutor(3) as pool:
-        futures = [pool.submit(edit, number) for number in range(4)]
-        sweepers = [Sweeper(MINUTE, NO_ALERTS) for _ in range(3)]
-        futures += [pool.submit(tick, engine, now, one, STEPS) for one in sweepers]  # type: ignore[arg-type]
-        for future in futures:
-            future.result()
-
-    occurrences = [row["occurrence_at"] for row in rows_of(engine, action)]
-    assert len(occurrences) == len(set(occurrences))
-    assert len(broker.messages("quick")) <= len(occurrences)
-    assert 1 <= len(occurrences) <= 2
 
 
 def test_one_name_twice_is_refused(engine: sa.Engine) -> None:

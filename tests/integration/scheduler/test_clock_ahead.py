@@ -59,10 +59,6 @@ def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> TickRepor
     return tick(engine, None, Sweeper(LEASE, NO_ALERTS))
 
 
-def due_of(engine: sa.Engine, action: Change) -> list[datetime]:
-    return [row["occurrence_at"] for row in rows_of(engine, action) if row["state"] != "missed"]
-
-
 def changed(engine: sa.Engine, action: Change) -> None:
     editing.rename(engine, action.uid, "renamed", author())
 

@@ -68,34 +68,6 @@ def due_of(engine: sa.Engine, action: Change) -> list[datetime]:
     return [row["occurrence_at"] for row in rows_of(engine, action) if row["state"] != "missed"]
 
 
-@pytest.mark.parametrize(
-    ("when", "policy"),
-    [
-        pytest.param(HOURLY, {"ends_at": (SEVEN + 5 * HOUR).isoformat()}, id="ends_at"),
-        pytest.param({"due_date": (SEVEN + HOUR).isoformat()}, {}, id="due_date"),
-        pytest.param(
-            [{"due_date": (SEVEN + n * HOUR).isoformat()} for n in (1, 2)], {}, id="union"
-        ),
-        pytest.param(
-            {"every": "PT1H", "starting_at": SEVEN.isoformat()},
-            {"ends_at": (SEVEN + 3 * HOUR).isoformat()},
-            id="interval",
-        ),
-    ],
-)
-def test_an_action_that_had_ended_by_a_clock_that_was_ahead_runs_by_the_right_one(
-    engine: sa.Engine, clock: VirtualClock, when: Any, policy: dict[str, Any]
-) -> None:
-    action = make_action(engine, when=when, policy=policy)
-    run_tick(engine, clock, SEVEN)
-    run_tick(engine, clock, SEVEN + 30 * DAY)
-
-    run_tick(engine, clock, SEVEN + MINUTE)
-    run_tick(engine, clock, SEVEN + HOUR)
-
-    assert SEVEN + HOUR in due_of(engine, action)
-
-
 def test_a_due_date_between_now_and_what_is_decided_already_is_not_lost(
     engine: sa.Engine, clock: VirtualClock
 ) -> None:

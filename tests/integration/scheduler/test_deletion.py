@@ -116,17 +116,6 @@ def test_what_was_due_is_decided_and_unstarted_operations_are_cancelled(engine: 
     assert verbs[-1] == "action.delete"
 
 
-def test_the_backfill_of_a_deleted_action_is_cancelled(engine: sa.Engine) -> None:
-    action = make_action(engine, owner="o")
-    backfill = make_backfill(engine, action.uid)
-
-    delete_owned(engine, "o")
-
-    with reading(engine) as connection:
-        found = backfills.get(connection, backfill, WHOLE_INSTALLATION)
-    assert (found["state"], found["error"]) == ("cancelled", "the action was deleted")
-
-
 @pytest.mark.parametrize("stop", ["delete", "cancel"])
 def test_whoever_stops_a_backfill_that_is_being_recorded_waits_for_it(
     engine: sa.Engine, stop: str

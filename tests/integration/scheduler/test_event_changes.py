@@ -108,20 +108,6 @@ def test_a_longer_look_back_runs_nothing_that_was_too_late_before(
     assert rows_of(engine, action) == []
 
 
-def test_what_was_too_late_when_an_action_changed_is_recorded_once(
-    engine: sa.Engine, clock: VirtualClock
-) -> None:
-    action = make_action(engine, **on_paid(look_back="PT5M"))
-    run_tick(engine, clock, NOON - 50 * MINUTE)
-    become_known(engine, NOON - 20 * MINUTE)
-    clock.set(NOON)
-    apply_all(engine, [make_document(**on_paid(look_back="PT6M"))], author())
-
-    run_tick(engine, clock, NOON + MINUTE)
-
-    assert [row["state"] for row in rows_of(engine, action)] == ["missed"]
-
-
 def pause_and_resume(engine: sa.Engine, clock: VirtualClock, action: Change) -> None:
     set_active(engine, action.uid, active=False, author=author())
     clock.set(NOON + 2 * SECOND)

@@ -25,7 +25,6 @@ from models.tables import (
     groups,
     missed_spans,
     operations,
-    revisions,
     users,
 )
 from runtime.config import Settings
@@ -35,7 +34,6 @@ from scheduler.changes.deletion import delete
 from scheduler.changes.editing import set_active
 from scheduler.events import Watched
 from scheduler.events.tick import EventTick
-from scheduler.explain import explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import Tick, TickReport, look, tick
 from tests.factories import (
@@ -79,11 +77,6 @@ def make_event(engine: sa.Engine, event: str, id: str, subject: str, at: datetim
         )
 
 
-def update_user(engine: sa.Engine, id: str, **values: Any) -> None:
-    with engine.begin() as connection:
-        connection.execute(sa.update(users).where(users.c.id == id).values(**values))
-
-
 def decided_until(engine: sa.Engine, at: datetime) -> None:
     """Let all events be decided up to `at`."""
     with engine.begin() as connection:
@@ -113,20 +106,6 @@ def test_an_event_of_a_user_is_one_operation_about_that_user(
     assert (row["subject"], row["event_at"], row["event_id"]) == ("ann", at, None)
     assert (row["overlap_key"], row["triggerer"]) == (None, 'Scheduled action "every minute"')
     assert broker.messages("quick") == [(str(row["id"]), 1)]
-
-
-def test_after_an_event_it_is_due_when_the_delay_is_over(engine: sa.Engine) -> None:
-    action = make_action(engine, when=WEEK_AFTER, since=NOW - DAY)
-    decided_until(engine, NOW - MINUTE)
-    make_user(engine, "ann", last_seen_at=NOW - 7 * DAY - timedelta(seconds=30))
-    make_user(engine, "ben", last_seen_at=NOW - 7 * DAY - timedelta(seconds=29))
-
-    run_tick(engine, NOW)
-    before = told(rows_of(engine, action))
-    run_tick(engine, NOW + MINUTE)
-
-    assert before == [("ann", "queued")]
-    assert told(rows_of(engine, action)) == [("ann", "queued"), ("ben", "queued")]
 
 
 def test_two_events_of_one_user_with_ids_of_their_own_are_two_operations(engine: sa.Engine) -> None:
@@ -209,42 +188,6 @@ def test_after_a_downtime_the_late_ones_are_missed_and_counted(engine: sa.Engine
     assert (span["first_at"], span["last_at"]) == (NOW - 30 * MINUTE, NOW - 15 * MINUTE)
     assert (first.recorded, first.missed) == (4, 26)
     assert (again.recorded, again.missed) == (0, 0)
-
-
-def test_an_action_that_no_daemon_ever_decided_tells_what_it_missed(engine: sa.Engine) -> None:
-    action = make_action(engine, when={"on": "instance.user.last_seen"}, since=NOW - 60 * MINUTE)
-    make_user(engine, "before", last_seen_at=NOW - 61 * MINUTE)
-    make_user(engine, "late", last_seen_at=NOW - 30 * MINUTE)
-
-    run_tick(engine, NOW)
-
-    assert told(rows_of(engine, action)) == [("late", "missed")]
-
-
-def test_a_user_who_was_on_the_way_when_the_daemon_stopped_is_named(engine: sa.Engine) -> None:
-    """An application commits after the tick what it wrote before: the window reaches back."""
-    action = make_action(engine, when={"on": "instance.user.last_seen"}, since=NOW - DAY)
-    make_user(engine, "ann", last_seen_at=NOW - 61 * MINUTE)
-    run_tick(engine, NOW - 60 * MINUTE)
-    make_user(engine, "ben", last_seen_at=NOW - 62 * MINUTE)
-
-    run_tick(engine, NOW)
-
-    assert told(rows_of(engine, action)) == [("ben", "missed"), ("ann", "queued")]
-
-
-def test_starts_at_and_ends_at_bound_what_is_due(engine: sa.Engine) -> None:
-    policy = {"starts_at": "2026-11-23T05:57:00Z", "ends_at": "2026-11-23T05:59:00Z"}
-    action = make_action(
-        engine, when={"on": "instance.user.last_seen"}, policy=policy, since=NOW - DAY
-    )
-    decided_until(engine, NOW - 4 * MINUTE)
-    for minutes in range(5):
-        make_user(engine, f"-{minutes}", last_seen_at=NOW - minutes * MINUTE)
-
-    run_tick(engine, NOW)
-
-    assert told(rows_of(engine, action)) == [("-3", "queued"), ("-2", "queued")]
 
 
 def test_a_broken_event_action_is_quarantined_and_the_others_go_on(engine: sa.Engine) -> None:
@@ -608,24 +551,3 @@ def test_what_retention_prunes_is_never_sent_again(engine: sa.Engine, broker: Br
     assert 0 < pruned < before
     assert len(rows_of(engine, action)) == before - pruned
     assert broker.messages("quick") == []
-
-
-def test_what_was_missed_can_be_asked_for(engine: sa.Engine) -> None:
-    action = make_action(engine, when={"on": "instance.user.last_seen"}, since=NOW - DAY)
-    with engine.begin() as connection:
-        long_ago = {"effective_from": NOW - DAY}
-        connection.execute(sa.update(revisions).values(long_ago))
-        connection.execute(sa.update(actions).values(created_at=NOW - DAY))
-    decided_until(engine, NOW - 120 * MINUTE)
-    for number in range(20):
-        make_user(engine, f"{number:02}", last_seen_at=NOW - 60 * MINUTE - number * MINUTE)
-    run_tick(engine, NOW)
-
-    with reading(engine) as connection:
-        one, spanned, nobody = (
-            explain(action.uid, NOW - minutes * MINUTE, connection) for minutes in (60, 75, 30)
-        )
-
-    assert (one.verdict, one.operations[0]["subject"]) == ("missed", "00")
-    assert (spanned.verdict, "one of 10 occurrences" in spanned.text) == ("missed", True)
-    assert (nobody.verdict, "no user was due then" in nobody.text) == ("not_an_occurrence", True)

@@ -23,8 +23,6 @@ MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 LEASE = timedelta(seconds=45)
 HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
-HALF_PAST = {"cron_rule": "30 * * * *", "timezone": "UTC"}
-LOOK_BACK = {"look_back": "PT40M"}
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
-from models.fingerprint import drawn_offset, operation_id
+from models.fingerprint import operation_id
 from models.operation import ENDED, UNSTARTED_MOVES, OperationState
 from models.sql import read_clock
 from models.store.actions import find as found
@@ -162,30 +162,6 @@ def test_a_cursor_comes_back_once_an_interval_and_each_day(
     assert cursor_of(engine, action)["next_occurrence_at"] == now + DAY
 
 
-@pytest.mark.parametrize(
-    ("starting_at", "due_in"),
-    [
-        pytest.param(None, SECOND - MINUTE, id="none"),
-        pytest.param(-DAY, SECOND - MINUTE, id="past"),
-        pytest.param(2 * EVERY, 2 * EVERY, id="ahead"),
-    ],
-)
-def test_the_first_is_due_at_starting_at_or_when_it_is_stored(
-    engine: sa.Engine,
-    broker: Broker,
-    now: datetime,
-    starting_at: timedelta | None,
-    due_in: timedelta,
-) -> None:
-    first = {} if starting_at is None else {"starting_at": (now + starting_at).isoformat()}
-    action = make(engine, now, when={**WHEN, **first})
-
-    run_tick(engine, now)
-    run_tick(engine, now + 2 * EVERY)
-
-    assert rows_of(engine, action)[0]["occurrence_at"] == now + due_in
-
-
 def test_what_no_daemon_sent_is_missed_and_counts_as_an_end(
     engine: sa.Engine, broker: Broker, now: datetime
 ) -> None:
@@ -293,22 +269,6 @@ def test_an_end_that_a_wrong_clock_wrote_ahead_does_not_count(
     finished(engine, first, now + 300 * DAY)
 
     assert run_tick(engine, now + EVERY).recorded == 1
-
-
-def test_jitter_moves_what_is_counted_from_the_end(
-    engine: sa.Engine, broker: Broker, now: datetime
-) -> None:
-    action = make(engine, now, when={**WHEN, "jitter": "PT5M", "jitter_each": True})
-    run_tick(engine, now)
-    run_tick(engine, now + 5 * MINUTE)
-    (row,) = rows_of(engine, action)
-    finished(engine, row["id"], now)
-
-    run_tick(engine, now + 5 * MINUTE + EVERY)
-
-    named = now + EVERY
-    (second,) = {one["occurrence_at"] for one in rows_of(engine, action)} - {row["occurrence_at"]}
-    assert second == named + drawn_offset(action.uid, named, 5 * MINUTE)
 
 
 @pytest.mark.parametrize("is_resumed", [False, True])

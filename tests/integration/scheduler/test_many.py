@@ -186,15 +186,6 @@ def test_many_are_cancelled_and_running_ones_asked_to_end(
     assert again.exit_code == 2
 
 
-def test_missed_ones_run(engine: sa.Engine, opened: Installation, broker: Broker) -> None:
-    id = make_missed(engine, make_action(engine))
-
-    done = bulk.retry(opened, Selection(state=(OperationState.MISSED,)))
-
-    assert (done.ids, row_of(engine, id)["cause"]) == ((id,), "retry")
-    assert broker.messages("quick") == [(str(id), 1)]
-
-
 def test_chosen_ids_are_changed_and_the_others_named(
     engine: sa.Engine, opened: Installation
 ) -> None:

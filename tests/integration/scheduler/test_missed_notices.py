@@ -1,6 +1,5 @@
 """Missed occurrences are told with their cause: once for an action and a downtime."""
 
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -199,23 +198,6 @@ def test_ten_actions_are_told_singly_and_eleven_in_one_digest(engine: sa.Engine)
     assert len(singly) == 10
     assert len(both) == 11
     assert [one["payload"]["actions"] for one in digests] == [21]
-
-
-def test_batches_and_two_daemons_make_one_digest(engine: sa.Engine) -> None:
-    run_tick(engine, NOON)
-    make_hourly(engine, 60, NOON)
-
-    def wake_up(_: int) -> TickReport:
-        sweeper = Sweeper(timedelta(seconds=45), NO_ALERTS)
-        return tick(engine, BACK, sweeper, batch_size=7)
-
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(wake_up, range(2)))
-
-    (one,) = owed(engine, ADMINS)
-    assert (one["payload"]["actions"], one["payload"]["missed"]) == (60, 240)
-    assert one["payload"]["reason"] == DOWN
-    assert len(one["payload"]["most_missed"]) == 5
 
 
 def test_what_a_killed_daemon_left_is_counted_in_the_same_digest(engine: sa.Engine) -> None:

@@ -21,7 +21,7 @@ from runtime.database import reading
 from scheduler.changes import Change, change, deletion, editing
 from scheduler.on_demand.cancel import cancel
 from scheduler.on_demand.restart import retry
-from scheduler.sweep import Sweeper, dispatch_ready
+from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.attempts import end
 from tests.factories import (
@@ -187,22 +187,6 @@ def test_operations_of_an_action_that_cannot_run_are_not_repeated(
     with pytest.raises(Refused, match=told):
         retry(engine, id, WHOLE_INSTALLATION, "ann")
     assert row_of(engine, id)["state"] == "failed"
-
-
-def test_with_the_broker_away_it_stays_pending_and_the_daemon_sends_it(
-    engine: sa.Engine, broker: Broker
-) -> None:
-    _, id = make_ended(engine)
-
-    broker.stop()
-    try:
-        _, sent = retry(engine, id, WHOLE_INSTALLATION, "ann")
-    finally:
-        broker.start()
-
-    assert (sent.count, row_of(engine, id)["state"]) == (0, "pending")
-    dispatch_ready(engine)
-    assert broker.messages("quick") == [(str(id), 2)]
 
 
 def test_of_several_at_once_one_wins_and_the_others_are_told(

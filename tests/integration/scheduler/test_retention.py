@@ -35,8 +35,7 @@ AGE = 45 * MINUTE
 LIVED = 90
 
 
-@pytest.mark.parametrize("back", [4, 6, 44, 45])
-@pytest.mark.parametrize("catch_up", ["latest", "all"])
+@pytest.mark.parametrize(("back", "catch_up"), [(6, "latest"), (45, "latest"), (44, "all")])
 def test_after_pruning_and_a_clock_set_back_nothing_is_sent_a_second_time(
     engine: sa.Engine, broker: Broker, back: int, catch_up: str
 ) -> None:

@@ -9,10 +9,9 @@ import sqlalchemy as sa
 
 from models.fingerprint import operation_id
 from models.sql import read_clock
-from models.store import key_values
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.take import Claim
-from models.tables import action_cursor, actions
+from models.tables import actions
 from runtime.database import reading
 from scheduler.changes import change, editing
 from scheduler.sweep import Sweeper
@@ -59,23 +58,6 @@ def test_an_occurrence_is_recorded_and_sent_under_the_computed_id(
     assert broker.messages("quick") == [(str(expected), 1)]
 
 
-@pytest.mark.parametrize(
-    ("minutes", "states"),
-    [
-        pytest.param(4, ["queued"], id="slept_four_minutes"),
-        pytest.param(6, ["missed"], id="slept_six_minutes"),
-    ],
-)
-def test_a_slept_minute_is_sent_or_named_missed(
-    engine: sa.Engine, minutes: int, states: list[str]
-) -> None:
-    action = make_action(engine, when=WEEKLY, since=SEVEN - MINUTE)
-
-    run_tick(engine, SEVEN + minutes * MINUTE)
-
-    assert [row["state"] for row in rows_of(engine, action)] == states
-
-
 @pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
 def test_recording_locks_no_row_of_an_action(engine: sa.Engine, broker: Broker) -> None:
     make_action(engine, name="weekly", when=WEEKLY, since=SEVEN - MINUTE)
@@ -91,15 +73,6 @@ def _last_locks(engine: sa.Engine) -> list[str]:
     actions_and_apps = "SELECT xmax::text FROM actions UNION ALL SELECT xmax::text FROM small_apps"
     with reading(engine) as connection:
         return list(connection.execute(sa.text(actions_and_apps)).scalars())
-
-
-def test_heavy_steps_go_to_the_heavy_queue(engine: sa.Engine, broker: Broker) -> None:
-    make_action(engine, operations={"publish": True}, since=SEVEN - MINUTE)
-
-    run_tick(engine, SEVEN)
-
-    assert broker.messages("quick") == []
-    assert len(broker.messages("heavy")) == 1
 
 
 def test_with_the_broker_unreachable_it_stays_pending_and_a_later_tick_sends_it(
@@ -208,17 +181,6 @@ def test_a_batch_ends_at_so_many_occurrences(
     assert len(broker.messages("quick")) == 20 * 30
 
 
-def test_batches_smaller_than_what_is_due_take_all(engine: sa.Engine, broker: Broker) -> None:
-    make_many(engine, 25)
-    with reading(engine) as connection:
-        newest = connection.execute(sa.select(sa.func.max(action_cursor.c.watermark))).scalar_one()
-
-    report = run_tick(engine, newest + MINUTE, batch_size=4)
-
-    assert (report.recorded, report.sent) == (25, 25)
-    assert len(set(broker.messages("quick"))) == 25
-
-
 def test_two_daemons_send_each_occurrence_once(engine: sa.Engine, broker: Broker) -> None:
     uids = make_many(engine, 60)
     now = datetime.now(UTC) + MINUTE  # noqa: TID251 - after every action was made
@@ -288,49 +250,8 @@ def test_what_another_rule_ran_before_the_clock_went_back_is_not_taken_off_what_
     assert ([span["first_at"], span["last_at"]], count) == (ends, 19)
 
 
-def test_a_small_step_back_of_the_clock_changes_nothing(engine: sa.Engine) -> None:
-    action = make_action(engine, since=SEVEN - MINUTE)
-    run_tick(engine, SEVEN + MINUTE)
-
-    report = run_tick(engine, SEVEN)
-
-    assert report.clock_set_back_s == 0
-    assert cursor_of(engine, action)["watermark"] == SEVEN + MINUTE
-
-
-def test_the_last_now_is_kept_for_the_clock_guard(engine: sa.Engine) -> None:
-    run_tick(engine, SEVEN)
-
-    with reading(engine) as connection:
-        assert key_values.value(connection, key_values.LAST_NOW) == SEVEN.isoformat()
-
-
 def test_a_tick_with_nothing_due_reports_nothing(engine: sa.Engine, tmp_path: Path) -> None:
     assert run_tick(engine, SEVEN).figures() == {}
-
-
-def test_a_span_on_both_sides_of_the_right_clock_is_decided_anew(engine: sa.Engine) -> None:
-    action = make_action(engine, since=SEVEN - timedelta(hours=3))
-    run_tick(engine, SEVEN + timedelta(days=1))
-
-    run_tick(engine, SEVEN)
-
-    in_spans = sum(count for _, count in spans_of(engine))
-    rows = [row for row in rows_of(engine, action) if row["occurrence_at"] <= SEVEN]
-    assert in_spans + len(rows) == 3 * 60
-
-
-def test_a_clock_that_was_behind_for_a_tick_counts_nothing_twice(engine: sa.Engine) -> None:
-    action = make_action(engine, since=SEVEN)
-    for minute in range(1, 31):
-        run_tick(engine, SEVEN + minute * MINUTE)
-    run_tick(engine, SEVEN - timedelta(hours=1))
-
-    run_tick(engine, SEVEN + 32 * MINUTE)
-
-    # From the wrong instant on, even what is before its first minute counts as missed.
-    in_spans = sum(count for _, count in spans_of(engine))
-    assert in_spans + len(rows_of(engine, action)) == 60 + 32
 
 
 def test_a_manual_run_is_not_overtaken_by_an_earlier_occurrence(engine: sa.Engine) -> None:

@@ -146,15 +146,6 @@ def test_scheduled_ones_that_wait_go_before_requested_ones(engine: sa.Engine) ->
     assert order == [*scheduled, *requested]
 
 
-def test_catch_up_all_waits_under_skip_too(engine: sa.Engine) -> None:
-    action = make_action(engine, policy={"catch_up": "all"})
-    ids = [make_operation(engine, action, NOON + n * MINUTE) for n in range(3)]
-
-    results = [claimed(engine, operation) for operation in ids]
-
-    assert results[1:] == [NotClaimed.WAITS, NotClaimed.WAITS]
-
-
 def test_a_pause_skips_what_waits_one_after_the_other(engine: sa.Engine) -> None:
     action = make_action(engine, policy={"catch_up": "all"})
     first, *others = [make_operation(engine, action, NOON + n * MINUTE) for n in range(4)]
@@ -354,16 +345,6 @@ def test_the_last_start_may_be_of_an_occurrence_long_ago(
         _end(engine, old)
 
     assert claimed(engine, last) is NotClaimed.DROPPED
-
-
-def test_a_backlog_hides_no_start_from_the_tolerance(engine: sa.Engine) -> None:
-    when = {"every": "PT1M", "tolerance": "PT5S", "starting_at": "2027-01-04T00:00:00Z"}
-    action = make_action(engine, when=when, policy={"overlap": "allow"})
-    name = 'Scheduled action "x"'
-    ids = [make_operation(engine, action, NOON + n * MINUTE, name) for n in range(25)]
-    claimed(engine, ids[0])
-
-    assert claimed(engine, ids[1]) is NotClaimed.DROPPED
 
 
 def test_more_than_a_statement_has_parameters_are_skipped_at_once(engine: sa.Engine) -> None:

@@ -1,7 +1,7 @@
 """An overdue action raises one alert, and one notice when it runs again."""
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -34,7 +34,6 @@ from tests.factories import (
 )
 from tests.told import told_as
 
-NOON = datetime(2026, 11, 2, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 OPS = AlertSettings(mail=("ops@example.com",))
 SOON = AlertSettings(mail=("ops@example.com",), overdue_minutes=3)

@@ -130,6 +130,18 @@ def test_a_plan_keeps_all_that_sending_needs() -> None:
     assert Plan.from_json(plan.to_json()).hand_over == handed
 
 
+@pytest.mark.parametrize(
+    ("policy", "step", "queue"),
+    [({}, {}, "celery"), ({"queue": "a"}, {}, "a"), ({"queue": "a"}, {"queue": "B.c"}, "B.c")],
+)
+def test_the_queue_is_the_step_s_the_policy_s_or_celery_s(
+    policy: dict[str, str], step: dict[str, str], queue: str
+) -> None:
+    context = ParseContext("UTC", datetime(2026, 11, 21, tzinfo=UTC), STEPS, celery=RULES)
+
+    assert plan_of(parse_action({**task(**step), "policy": policy}, context)).queue == queue
+
+
 @pytest.mark.parametrize("when", [{"cron_rule": "0 7 * * *"}, {"every": "PT1M"}])
 def test_a_task_has_no_time_limit_unless_one_is_written(when: dict[str, str]) -> None:
     context = ParseContext("UTC", datetime(2026, 11, 21, tzinfo=UTC), celery=RULES, steps=STEPS)

@@ -37,12 +37,35 @@ def test_what_is_done_runs_waits_or_was_skipped_is_passed_over(state: OperationS
     assert (share.record, share.repeat, share.passed_over) == ([], [], 1)
 
 
-def test_what_its_backfill_called_off_is_missing_again() -> None:
-    row = {"state": OperationState.CANCELLED, "reason": CALLED_OFF}
+@pytest.mark.parametrize(
+    ("mode", "repeats"),
+    [
+        (Mode.MISSING, {"missed", "called off"}),
+        (Mode.FAILED, {"failed"}),
+        (Mode.ALL, {"missed", "called off", "failed"}),
+    ],
+)
+def test_a_mode_says_what_is_wanted(mode: Mode, repeats: set[str]) -> None:
+    rows: dict[str, dict[str, object]] = {
+        "missed": {"state": OperationState.MISSED, "reason": None},
+        "failed": {"state": OperationState.FAILED, "reason": None},
+        "success": {"state": OperationState.SUCCESS, "reason": None},
+        "called off": {"state": OperationState.CANCELLED, "reason": CALLED_OFF},
+    }
+    found = {operation_id(UID, NOON + n * HOUR): row for n, row in enumerate(rows.values())}
 
-    share = sort_out(UID, [NOON], {operation_id(UID, NOON): row}, Mode.MISSING)
+    share = sort_out(UID, [NOON + n * HOUR for n in range(5)], found, mode)
 
-    assert share.repeat == [row]
+    assert share.repeat == [row for name, row in rows.items() if name in repeats]
+    assert share.record == ([] if mode is Mode.FAILED else [NOON + 4 * HOUR])
+
+
+def test_nothing_lies_outside_starts_at_and_ends_at() -> None:
+    plan = EVERY_MINUTE.with_policy(starts_at=NOON + MINUTE, ends_at=NOON + 3 * MINUTE)
+
+    found = occurrences_in(plan, BackfillRequest(UID, NOON, NOON + HOUR), "report")
+
+    assert found == [NOON + MINUTE, NOON + 2 * MINUTE]
 
 
 def test_as_many_occurrences_as_one_transaction_records_are_taken() -> None:
@@ -62,6 +85,11 @@ def test_a_range_with_more_is_refused_with_the_instants_that_part_it() -> None:
         " 2026-01-06T12:00:00Z; write --to 2026-01-06T04:39:00Z, and start the next backfill"
         " --from 2026-01-06T04:40:00Z"
     )
+    first, rest = ((NOON, NOON + 999 * MINUTE), (NOON + 1000 * MINUTE, NOON + DAY))
+    parts = [
+        occurrences_in(EVERY_MINUTE, BackfillRequest(UID, *ends), "") for ends in (first, rest)
+    ]
+    assert sum(map(len, parts)) == 24 * 60 + 1
 
 
 def test_a_range_without_an_occurrence_is_refused_with_the_next_one() -> None:
@@ -93,9 +121,3 @@ def test_the_earliest_possible_instant_is_taken() -> None:
 
 def test_the_range_begins_a_second_after_its_open_end() -> None:
     assert BackfillRequest(UID, NOON, NOON + HOUR).since == NOON - SECOND
-
-
-def test_with_only_failed_nothing_is_recorded() -> None:
-    share = sort_out(UID, [NOON], {}, Mode.FAILED)
-
-    assert share.counts == {"recorded": 0, "repeated": 0, "passed_over": 1}

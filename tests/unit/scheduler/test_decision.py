@@ -343,6 +343,19 @@ def test_occurrences_lie_from_the_start_until_before_the_end() -> None:
     assert [plan.policy.is_within(at) for at in instants] == [False, True, True, False]
 
 
+def test_an_event_outside_the_window_or_the_bounds_is_no_occurrence() -> None:
+    window = EventWindow(SEVEN - 5 * MINUTE, SEVEN, SEVEN - 5 * MINUTE)
+    plan = make_plan(make_rule(on="order.paid"))
+    bounded = plan.with_policy(starts_at=SEVEN - 3 * MINUTE, ends_at=SEVEN - MINUTE)
+
+    def due(of: Plan) -> list[int]:
+        events = {minute: happened(minute, minute) for minute in range(-1, 7)}
+        found = {n: occurrence_of((of, UID), one, one.at, window) for n, one in events.items()}
+        return [minute for minute, one in found.items() if one is not None]
+
+    assert (due(plan), due(bounded)) == ([0, 1, 2, 3, 4], [2, 3])
+
+
 def happened(minute: int, number: int) -> Happened:
     at = SEVEN - minute * MINUTE
     return Happened(0, at, f"event {number}", "ann", active=True, activated_at=SEVEN - DAY)

@@ -9,7 +9,7 @@ from models.action.document import load_action, parse_action, plan_of, stored_do
 from models.errors import InvalidAction
 from models.parsing import ParseContext
 from models.values.durations import format_span
-from scheduler.changes.cycles import cycle
+from scheduler.changes.cycles import _remedy, cycle
 from services.warnings import KnownNames, warnings_of
 from tests.factories import STEPS
 from tests.unit.models.action.minimal import NOW, action
@@ -85,3 +85,11 @@ def test_a_cycle_is_found_from_any_of_its_names(
     watched: Mapping[str, str], names: list[str], found: list[str] | None
 ) -> None:
     assert cycle(watched, names) == found
+
+
+def test_a_long_cycle_is_found_and_named_in_short() -> None:
+    found = cycle({f"n{n}": f"n{(n + 1) % 2_000}" for n in range(2_000)}, ["n7"])
+
+    assert found is not None
+    assert (len(found), found[0], found[-1]) == (2_001, "n7", "n7")
+    assert '"n11" after … after "n7";' in _remedy(found)

@@ -1,7 +1,6 @@
 """Jitter moves the instants that a rule names: by one offset, or by one for each."""
 
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from uuid import UUID
 
 import pytest
@@ -85,21 +84,6 @@ def test_an_occurrence_lies_within_the_jitter_of_what_its_rule_names(
         its = moved.next(at - SECOND)
         assert its is not None
         assert at <= its < min(at + moved.spread, following)
-
-
-@given(cuts=st.lists(st.integers(0, 3 * 86_400), max_size=8))
-@EACH
-@pytest.mark.parametrize("keys", RULES)
-def test_any_split_of_a_window_has_the_same_occurrences(
-    keys: dict[str, object], each: bool, cuts: list[int]
-) -> None:
-    schedule = schedule_of(keys, each)
-    ends = [START, *(START + cut * SECOND for cut in sorted(cuts)), START + 3 * DAY]
-
-    parts = [at for begin, end in pairwise(ends) for at in schedule.between(begin, end)]
-
-    assert parts == schedule.between(START, START + 3 * DAY)
-    assert len(set(parts)) == len(parts)
 
 
 def test_offsets_of_one_action_differ_and_of_one_instant_agree() -> None:

@@ -7,7 +7,6 @@ from pydantic import ValidationError
 from data.steps.refresh import RefreshParameters
 from models.action.steps import OperationModel
 from models.parsing import Reading
-from tasks.steps.job import JobParameters
 from tests.factories import STEPS
 
 
@@ -35,20 +34,6 @@ def test_new_domains_join_all_and_not_a_list(document: dict[str, Any], takes: bo
     assert takes == RefreshParameters.model_validate(document).takes_new_domains
 
 
-def test_a_celery_task_has_arguments_and_a_queue() -> None:
-    document = {
-        "celery_task": {
-            "task": "shop.tasks.close",
-            "args": [1, {"a": None}],
-            "kwargs": {"day": "today"},
-            "queue": "shop",
-        }
-    }
-    (step,) = read(document).steps
-
-    assert step.parameters == document["celery_task"]
-
-
 @pytest.mark.parametrize("headers", [{"n": "x" * 16_000}, {"n": [1] * 5_000}, {"ü" * 50: {}}])
 def test_headers_together_are_bounded(headers: dict[str, Any]) -> None:
     """A message of AMQP holds them in less than half a frame."""
@@ -58,12 +43,6 @@ def test_headers_together_are_bounded(headers: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match=r"too large \(.*write at most 16,384"):
         read({"celery_task": {"task": "t", "headers": more}})
     assert len(dumps("F", (headers,))) < 65_536
-
-
-def test_a_job_has_a_url_and_meta() -> None:
-    found = JobParameters.model_validate({"url": "https://example.com/1", "meta": {"a": [1]}})
-
-    assert (found.url, found.meta) == ("https://example.com/1", {"a": [1]})
 
 
 def test_a_celery_task_allows_no_other_step() -> None:

@@ -56,32 +56,6 @@ def test_the_stored_document_holds_zone_and_a_given_first_day() -> None:
     assert again == stored(**again)
 
 
-def test_a_day_keeps_its_local_time_through_clock_changes() -> None:
-    found = first(4, rrule="FREQ=DAILY;INTERVAL=2", at="11:00", starting_at="2027-03-25", **PARIS)
-
-    assert found == [
-        "2027-03-25T10:00Z",
-        "2027-03-27T10:00Z",
-        "2027-03-29T09:00Z",
-        "2027-03-31T09:00Z",
-    ]
-
-
-def test_a_skipped_time_runs_at_the_gaps_end_and_a_repeated_one_once() -> None:
-    rule = {"rrule": "FREQ=DAILY", "at": "02:30", **PARIS}
-
-    assert first(3, **rule, starting_at="2027-03-27") == [
-        "2027-03-27T01:30Z",
-        "2027-03-28T01:00Z",
-        "2027-03-29T00:30Z",
-    ]
-    assert first(3, **rule, starting_at="2027-10-30") == [
-        "2027-10-30T00:30Z",
-        "2027-10-31T00:30Z",
-        "2027-11-01T01:30Z",
-    ]
-
-
 @pytest.mark.parametrize(
     ("when", "expected"),
     [
@@ -132,18 +106,6 @@ def test_exceptions_leave_days_out() -> None:
     )
 
     assert found == ["2026-12-18T08:00Z", "2027-01-01T08:00Z"]
-
-
-def test_recurrence_rules_stand_in_lists() -> None:
-    rules = [
-        {"rrule": "FREQ=DAILY", "at": "09:00"},
-        {"cron_rule": "0 12 * * *"},
-        {"due_date": "2027-01-01T08:00Z"},
-    ]
-
-    made = plan_of(parse_action(action(when=rules), CONTEXT))
-
-    assert len(made.rules) == 3
 
 
 def test_the_plan_keeps_the_rule_and_reads_it_again() -> None:

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from models.action.rule import RuleModel
 from models.action.schedule import Grid, Once, Schedule, Union, bounded
-from models.fingerprint import jitter_offset
 from tests.factories import make_rule
 
 UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
@@ -48,23 +47,6 @@ def test_a_due_date_occurs_once() -> None:
     _answers_like([ANCHOR], once, ANCHOR - MINUTE, ANCHOR)
     assert once.next(ANCHOR) is None
     assert once.last(ANCHOR, ANCHOR + HOUR) is None
-
-
-def test_an_interval_starts_at_its_start_when_one_was_given() -> None:
-    given_start = make_rule(every="PT1H", starting_at="2026-01-01T00:00:00Z")
-    own_start = make_rule(every="PT1H")
-
-    assert given_start.schedule(UID).next(ANCHOR - MINUTE) == ANCHOR
-    assert own_start.schedule(UID).next(ANCHOR - MINUTE) == ANCHOR + HOUR
-
-
-def test_jitter_moves_the_whole_grid() -> None:
-    rule = make_rule(every="PT1H", starting_at="2026-01-01T00:00:00Z", jitter="PT10M")
-    offset = jitter_offset(UID, 10 * MINUTE)
-
-    assert rule.schedule(UID).between(ANCHOR - MINUTE, ANCHOR + 3 * HOUR) == [
-        ANCHOR + offset + n * HOUR for n in range(3)
-    ]
 
 
 @pytest.mark.parametrize(

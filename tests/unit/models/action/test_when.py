@@ -75,14 +75,6 @@ def test_the_sun_is_named_with_its_place() -> None:
     assert when.model_dump(mode="json") == document
 
 
-def test_sunrise_and_sunset_may_be_in_one_list() -> None:
-    place = {"lat": 48.85, "lon": 2.35}
-
-    when = read([{"solar": "sunrise", **place}, {"solar": "sunset", **place}])
-
-    assert [type(rule) for rule in when.rules] == [SolarModel, SolarModel]
-
-
 def test_a_list_of_one_stays_a_list() -> None:
     document: Any = [{"cron_rule": "0 7 * * *", "timezone": "UTC"}]
 
@@ -137,10 +129,6 @@ def test_an_interval_begins_at_a_time_of_its_own_zone(
 )
 def test_an_interval_looks_back_one_interval_up_to_a_week(every: str, look_back: timedelta) -> None:
     assert [look_back] == [one.look_back for one in read({"every": every}).rules]
-
-
-def test_jitter_may_be_as_long_as_the_interval() -> None:
-    assert read({"every": "PT1H", "jitter": "PT1H", "tolerance": "PT0S"})
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from models.store.operations.transitions import becomes, move
 from models.tables import operations
 
 ROOT = Path(__file__).parents[4]
-WRITER = ROOT / "models" / "store" / "operations" / "move.py"
 ILLEGAL = [
     pytest.param(state, target, id=f"{state}-{target}")
     for state in OperationState
