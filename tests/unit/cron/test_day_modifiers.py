@@ -19,7 +19,7 @@ ZONES = (
     *("Pacific/Chatham", "Europe/Dublin"),
 )
 NAMES = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-RULES = 400
+RULES = 200
 FIRST, LAST = date(2020, 1, 1), date(2030, 1, 1)
 Day = tuple[int, int, int, int]
 Holds = Callable[[Day], bool]

@@ -13,6 +13,7 @@ from cron import InvalidRule, WallClock, clock_changes
 from cron.recurrence import read_recurrence
 from cron.recurrent_days import RecurrentMinutes
 from runtime.clock import use_pinned_zones
+from tests.tables import table
 from tests.unit.cron.test_day_modifiers import ZONES
 from tests.unit.cron.work import lines_run
 
@@ -126,45 +127,7 @@ def test_a_rule_is_read_in_any_case_and_with_its_name() -> None:
 @pytest.mark.parametrize(
     ("text", "remedy"),
     [
-        ("", "write a rule such as 'FREQ=WEEKLY;INTERVAL=2;BYDAY=MO'"),
-        ("every monday", "write a rule such as"),
-        ("INTERVAL=2", "has no FREQ; write a rule"),
-        ("FREQ=FORTNIGHTLY", "write one of DAILY, WEEKLY, MONTHLY, YEARLY"),
-        ("FREQ=HOURLY;INTERVAL=2", "is shorter than a day; write an interval"),
-        ("FREQ=HOURLY;BYDAY=MO", "or a cron rule"),
-        ("FREQ=DAILY;FREQ=DAILY", "has FREQ twice"),
-        ("FREQ=DAILY;BYDAYS=MO", "did you mean 'BYDAY'?"),
-        ("FREQ=DAILY;BYDAY", "instead of a name and a value"),
-        ("FREQ=DAILY;INTERVAL=0", "write 1 to 9999"),
-        ("FREQ=DAILY;INTERVAL=1e3", "out of range"),
-        ("FREQ=DAILY;BYHOUR=24", "write 0 to 23"),
-        ("FREQ=DAILY;BYHOUR=9;BYSECOND=30", "write BYSECOND=0, or leave it out"),
-        ("FREQ=DAILY;BYMINUTE=30", "needs BYHOUR beside it"),
-        ("FREQ=MONTHLY;BYMONTHDAY=32", "write 1 to 31, or -31 to -1 from the end"),
-        ("FREQ=MONTHLY;BYMONTHDAY=0", "write 1 to 31"),
-        ("FREQ=MONTHLY;BYDAY=MON", "is no weekday; write one of MO, TU"),
-        ("FREQ=MONTHLY;BYDAY=XX", "is no weekday; write one of MO, TU"),
-        ("FREQ=MONTHLY;BYDAY=0MO", "is no weekday; write one of MO, TU"),
-        ("FREQ=WEEKLY;BYDAY=1MO", "write 'MO'"),
-        ("FREQ=MONTHLY;BYDAY=FR,1MO", "with and without a number; write a rule for each"),
-        ("FREQ=WEEKLY;WKST=2", "is no weekday; write one of MO, TU"),
-        ("FREQ=DAILY;BYSETPOS=1;BYDAY=MO", "write FREQ=MONTHLY or YEARLY"),
-        ("FREQ=WEEKLY;BYMONTHDAY=1", "write FREQ=DAILY or MONTHLY or YEARLY"),
-        ("FREQ=MONTHLY;BYWEEKNO=1", "write FREQ=YEARLY"),
-        (
-            "FREQ=MONTHLY;BYDAY=MO;BYSETPOS=1;BYHOUR=9,17",
-            'write the times beside the rule, as "at"',
-        ),
-        ("FREQ=WEEKLY;BYDAY=MO,TU;BYSETPOS=1", "does not go with FREQ=WEEKLY; remove it"),
-        ("FREQ=DAILY;COUNT=2;UNTIL=20270101", "keep one of the two"),
-        ("FREQ=DAILY;COUNT=10001", "write 1 to 10000"),
-        ("FREQ=DAILY;UNTIL=2027-01-01", "write a date such as '20271231'"),
-        ("FREQ=DAILY;UNTIL=20270229", "is not a date or a time"),
-        ("FREQ=DAILY;UNTIL=20270228T240000", "is not a date or a time"),
-        ("FREQ=DAILY;UNTIL=00010101", "from 1970 on"),
-        ("FREQ=DAILY;BYHOUR=0,1,2,3;BYMINUTE=0,5,10,15,20,25,30", "write at most 24"),
-        ("DTSTART:20260101T090000\nRRULE:FREQ=DAILY", 'write it as "starting_at"'),
-        ("FREQ=DAILY\nEXDATE:20261225", 'write the dates as "except"'),
+        *table(__file__, "a_wrong_rule_is_refused_with_what_to_write"),
         (f"FREQ=DAILY;BYDAY={','.join(['MO'] * 200)}", "write a shorter one"),
         (b"FREQ=DAILY", "is not text but bytes"),
     ],

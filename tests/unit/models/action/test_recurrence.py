@@ -10,6 +10,7 @@ from models.action.document import ParseContext, parse_action, plan_of, stored_d
 from models.action.plan import Plan
 from models.action.schedule import NO_UID
 from tests.factories import STEPS
+from tests.tables import table
 from tests.unit.models.action.minimal import NOW, action
 
 PARIS = {"timezone": "Europe/Paris"}
@@ -132,17 +133,7 @@ def test_the_words_show_the_first_day_where_it_matters() -> None:
 
 @pytest.mark.parametrize(
     ("rrule", "since", "lacking"),
-    [
-        ("FREQ=MONTHLY", "2026-12-31", "20 of its next 48 months"),
-        ("FREQ=MONTHLY;INTERVAL=12", "2028-02-29", "36 of its next 48 months"),
-        ("FREQ=MONTHLY", "2027-01-30", "4 of its next 48 months"),
-        ("FREQ=MONTHLY;BYDAY=5MO", "2027-01-01", "31 of its next 48 months"),
-        ("FREQ=DAILY;BYMONTHDAY=31", "2027-01-01", "20 of its next 48 months"),
-        ("FREQ=MONTHLY;UNTIL=20270315", "2027-01-31", "1 of its next 1 months"),
-        ("FREQ=YEARLY", "2028-02-29", "3 of its next 4 years"),
-        ("FREQ=YEARLY;BYYEARDAY=366", "2027-01-01", "3 of its next 4 years"),
-        ("FREQ=YEARLY;BYWEEKNO=53", "2027-01-01", "4 of its next 4 years"),
-    ],
+    table(__file__, "a_rule_without_a_day_in_some_periods_is_warned_about"),
 )
 def test_a_rule_without_a_day_in_some_periods_is_warned_about(
     rrule: str, since: str, lacking: str
@@ -156,19 +147,7 @@ def test_a_rule_without_a_day_in_some_periods_is_warned_about(
 
 @pytest.mark.parametrize(
     "rrule",
-    [
-        "FREQ=MONTHLY;BYMONTHDAY=31,-1",
-        "FREQ=MONTHLY;BYMONTHDAY=28,29,30;BYSETPOS=-1",
-        "FREQ=MONTHLY;BYMONTH=1,3,5;BYMONTHDAY=31",
-        "FREQ=MONTHLY;INTERVAL=12",
-        "FREQ=MONTHLY;UNTIL=20270227",
-        "FREQ=MONTHLY;BYMONTHDAY=15,31",
-        "FREQ=MONTHLY;BYMONTHDAY=13;BYDAY=FR",
-        "FREQ=YEARLY;BYMONTHDAY=31",
-        "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=-1",
-        "FREQ=WEEKLY;INTERVAL=9",
-        "FREQ=DAILY;INTERVAL=45",
-    ],
+    table(__file__, "a_rule_with_a_day_in_each_period_or_of_two_kinds_is_not_warned_about"),
 )
 def test_a_rule_with_a_day_in_each_period_or_of_two_kinds_is_not_warned_about(rrule: str) -> None:
     (rule,) = plan(rrule=rrule, at="09:00", starting_at="2027-01-31").rules
