@@ -25,6 +25,7 @@ from runtime.config import Settings
 from runtime.database import reading
 from runtime.plug_ins import Branch
 from tests.factories import make_action, make_operation
+from tests.transactions import fetched
 
 
 def differences(connection: sa.Connection) -> list[object]:
@@ -160,8 +161,7 @@ def test_a_schema_that_lacks_what_this_release_uses_is_refused_and_not_migrated(
 
 
 def test_there_is_a_small_app_named_default_in_utc(engine: sa.Engine) -> None:
-    with reading(engine) as connection:
-        row = connection.execute(sa.select(small_apps)).one()
+    row = fetched(engine, sa.select(small_apps)).one()
 
     assert (row.id, row.name, row.zone) == (1, "default", "UTC")
     assert row.created_at.tzinfo is not None

@@ -28,7 +28,6 @@ from models.tables import action_state, notices, workers
 from models.trust import Trust
 from models.users import parse_users
 from runtime.config import Settings
-from runtime.database import reading
 from runtime.sections import AlertSettings
 from scheduler.changes import Change, editing
 from scheduler.explain.operation_text import waits
@@ -50,13 +49,13 @@ from tests.celery_messages import (
 )
 from tests.factories import author, make_operation, row_of, rows_of, update_operation
 from tests.servers import Broker
+from tests.ticks import LEASE, MINUTE
 from tests.told import told_as
+from tests.transactions import claim_as, execute, fetched, finish
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
 # Messages expire by the sender's clock.
 BEFORE = datetime(2026, 1, 1, tzinfo=UTC)
-LEASE = timedelta(seconds=45)
 
 
 @pytest.fixture(autouse=True)
@@ -185,8 +184,7 @@ def test_what_nobody_follows_ends_handed_over_and_is_never_sent_again(
     assert (row["state"], row["reason"]) == ("handed_over", "no worker follows it")
     assert (row["sendings"], row["finished_at"] is None) == (1, False)
     assert len(celery_messages(broker)) == 1
-    with reading(engine) as connection:
-        known = connection.execute(sa.select(action_state)).mappings().one()
+    known = fetched(engine, sa.select(action_state)).mappings().one()
     assert (known["last_state"], known["run_number"]) == ("handed_over", 1)
 
 
@@ -215,8 +213,7 @@ def test_a_worker_that_was_not_seen_for_ten_minutes_follows_no_more(
     engine: sa.Engine, broker: Broker
 ) -> None:
     follow_by_name(engine, TASK)
-    with engine.begin() as connection:
-        connection.execute(sa.update(workers).values(seen_at=datetime(2027, 1, 1, tzinfo=UTC)))
+    execute(engine, sa.update(workers).values(seen_at=datetime(2027, 1, 1, tzinfo=UTC)))
     id = due(engine, celery_action(engine))
 
     dispatch_ready(engine)
@@ -273,8 +270,7 @@ def test_a_daemon_that_dies_between_sending_and_marking_leaves_it_uncertain(
     assert (row["state"], row["reason"], row["failures"]) == ("failed", "send uncertain", 1)
     assert "was not sent again" in row["error"]
     assert celery_messages(broker) == []
-    with reading(engine) as connection:
-        assert connection.execute(sa.select(notices.c.kind)).scalars().all() == ["run_ended"]
+    assert fetched(engine, sa.select(notices.c.kind)).scalars().all() == ["run_ended"]
 
 
 def test_a_policy_of_retries_sends_what_was_in_doubt_in_the_next_attempt(
@@ -304,9 +300,8 @@ def test_an_alert_of_a_doubt_is_closed_by_what_is_handed_over_next(engine: sa.En
     due(engine, action, at=NOON + MINUTE)
     sweep(engine)
 
-    with reading(engine) as connection:
-        rows = connection.execute(sa.select(notices)).mappings().all()
-        known = connection.execute(sa.select(action_state)).mappings().one()
+    rows = fetched(engine, sa.select(notices)).mappings().all()
+    known = fetched(engine, sa.select(action_state)).mappings().one()
     assert sorted(map(told_as, rows)) == ["failed", "failed over", "failure"]
     assert (known["failures_in_row"], known["run_number"]) == (0, 2)
 
@@ -424,10 +419,10 @@ def test_what_a_follower_takes_up_counts_as_one_run(engine: sa.Engine, broker: B
         found = followed.take(connection, id)
         ended = end(connection, id, 1, Outcome(OperationState.SUCCESS), alerts=NO_ALERTS)
 
-    with reading(engine) as connection:
-        counts = connection.execute(
-            sa.select(action_state.c.subject, action_state.c.run_number, action_state.c.last_state)
-        ).all()
+    counts = fetched(
+        engine,
+        sa.select(action_state.c.subject, action_state.c.run_number, action_state.c.last_state),
+    ).all()
     assert (isinstance(found, NotStarted), ended.state) == (False, "success")
     assert sorted(map(tuple, counts)) == [("", 1, "success"), ("ann", 1, "success")]
 
@@ -446,8 +441,7 @@ def test_what_a_follower_takes_up_and_may_not_start_counts_as_no_run(
     with engine.begin() as connection:
         followed.take(connection, id)
 
-    with reading(engine) as connection:
-        assert connection.execute(sa.select(action_state.c.run_number)).scalar_one() == 0
+    assert fetched(engine, sa.select(action_state.c.run_number)).scalar_one() == 0
     assert row_of(engine, id)["state"] == "skipped"
 
 
@@ -458,8 +452,7 @@ def test_a_queued_one_is_cancelled_and_its_message_then_starts_nothing(engine: s
 
     cancel(engine, id, WHOLE_INSTALLATION, "ann")
 
-    with engine.begin() as connection:
-        assert claim(connection, id, 1, "shop@host", alerts=NO_ALERTS) is TAKEN
+    assert claim_as(engine, id, 1, "shop@host") is TAKEN
     assert row_of(engine, id)["state"] == "cancelled"
 
 
@@ -482,8 +475,7 @@ def test_one_that_waits_when_its_message_is_marked_as_sent_is_sent_once_more(
     with engine.begin() as connection:
         external_send.settle(connection, sent, [], NO_ALERTS)
     assert (row_of(engine, id)["state"], row_of(engine, id)["waiting_for"]) == ("pending", running)
-    with engine.begin() as connection:
-        end(connection, running, 1, Outcome(OperationState.SUCCESS), alerts=NO_ALERTS)
+    finish(engine, running, Outcome(OperationState.SUCCESS))
     sweep(engine)
 
     assert [one.headers["minutebook"]["attempt"] for one in celery_messages(broker)] == [1]

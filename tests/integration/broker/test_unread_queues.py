@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,18 +13,16 @@ from broker.app import configure
 from models.sql import database_now
 from models.store import celery_queues, installation_facts
 from models.store.celery_queues import MOST, Watched
-from models.store.notices.alerting import NO_ALERTS
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.sweep import Sweeper, dispatch_ready
-from scheduler.tick import tick
+from scheduler.sweep import dispatch_ready
 from tests.celery_messages import allowing, celery_action, on_rabbitmq_with
 from tests.factories import make_operation, update_operation
 from tests.rabbitmq import RabbitMQ
 from tests.servers import Broker
+from tests.ticks import MINUTE, run_tick
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
 
 
 def watched(engine: sa.Engine) -> dict[str, Watched]:
@@ -43,7 +41,7 @@ def send(engine: sa.Engine, minute: int, step: dict[str, str] | None = None) -> 
 
 def look(engine: sa.Engine, minute: int) -> Watched:
     """Tick; return what is known of the queue then."""
-    report = tick(engine, NOON + minute * MINUTE, Sweeper(timedelta(seconds=45), NO_ALERTS))
+    report = run_tick(engine, NOON + minute * MINUTE)
     assert report.application_broker_error is None
     return watched(engine)["reports"]
 

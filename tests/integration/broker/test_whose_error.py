@@ -18,6 +18,7 @@ from tests.celery_messages import allowing, celery_action, celery_messages, on_r
 from tests.factories import make_action, make_operation, row_of, update_operation
 from tests.rabbitmq import RabbitMQ
 from tests.servers import Broker
+from tests.transactions import execute
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 # Of a list of messages, a text instead.
@@ -57,8 +58,7 @@ def _due(engine: sa.Engine, id: UUID) -> UUID:
 
 
 def become_due(engine: sa.Engine) -> None:
-    with engine.begin() as connection:
-        connection.execute(sa.update(operations).values(not_before=database_now(-1.0)))
+    execute(engine, sa.update(operations).values(not_before=database_now(-1.0)))
 
 
 @contextmanager

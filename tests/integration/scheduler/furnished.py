@@ -45,12 +45,11 @@ from tests.factories import DEFAULT_APP, installation_on, make_action
 from tests.integration.data.steps.conftest import Progress
 from tests.integration.scheduler.rubbish import Cell, Key, cells_of, write
 from tests.statements import executed
+from tests.ticks import LEASE, MINUTE
 from web.counters import Counters
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 ONE = NOON + timedelta(hours=1)
-MINUTE = timedelta(minutes=1)
-LEASE = timedelta(seconds=45)
 HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
 MOST_OPERATIONS = 2
 # Each has one broken value at a time, so that no value hides the effect of another.

@@ -20,17 +20,13 @@ from models.store.retention import prune_operations, prune_raised
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_ends
 from runtime.config import Settings
-from runtime.database import reading
 from runtime.sections import AlertSettings
 from scheduler.changes import Change
 from scheduler.changes.change import apply_all, create_all
 from scheduler.changes.deletion import delete, delete_many
 from scheduler.changes.editing import rename, replace_document, set_active
-from scheduler.explain import Explanation, explain
 from scheduler.on_demand.manual import run_now
 from scheduler.on_demand.restart import retry
-from scheduler.sweep import Sweeper
-from scheduler.tick import tick
 from tests.attempts import claim, end
 from tests.factories import (
     author,
@@ -42,13 +38,11 @@ from tests.factories import (
     rows_of,
     update_operation,
 )
+from tests.ticks import DAY, MINUTE, SECOND, tick_at
+from tests.transactions import claim_as, fetched, finish, why
 from tests.virtual_clock import VirtualClock
 
 NOON = datetime(2027, 1, 4, 11, 40, tzinfo=UTC)
-SECOND = timedelta(seconds=1)
-MINUTE = timedelta(minutes=1)
-DAY = timedelta(days=1)
-LEASE = timedelta(seconds=45)
 AFTER = {"after": {"action": "refresh"}}
 YEARLY = {"cron_rule": "0 3 1 1 *", "timezone": "UTC"}
 FAILED, SUCCESS = OperationState.FAILED, OperationState.SUCCESS
@@ -57,11 +51,6 @@ FAILED, SUCCESS = OperationState.FAILED, OperationState.SUCCESS
 @pytest.fixture
 def clock(engine: sa.Engine) -> VirtualClock:
     return VirtualClock(engine, NOON)
-
-
-def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> None:
-    clock.set(now)
-    tick(engine, None, Sweeper(LEASE, NO_ALERTS))
 
 
 def first(engine: sa.Engine, **changes: Any) -> Change:
@@ -75,10 +64,8 @@ def second(engine: sa.Engine, when: Any = AFTER, **changes: Any) -> Change:
 
 def run(engine: sa.Engine, id: UUID, state: OperationState = SUCCESS, attempt: int = 1) -> None:
     """Run an operation up to this end."""
-    with engine.begin() as connection:
-        assert isinstance(claim(connection, id, attempt, "worker", alerts=NO_ALERTS), Claim)
-    with engine.begin() as connection:
-        end(connection, id, attempt, Outcome(state, is_failure=state is FAILED), alerts=NO_ALERTS)
+    assert isinstance(claim_as(engine, id, attempt, "worker"), Claim)
+    finish(engine, id, Outcome(state, is_failure=state is FAILED), attempt=attempt)
 
 
 def ended(engine: sa.Engine, action: Change, state: OperationState = SUCCESS) -> UUID:
@@ -89,14 +76,8 @@ def ended(engine: sa.Engine, action: Change, state: OperationState = SUCCESS) ->
 
 
 def ends(engine: sa.Engine) -> list[tuple[UUID, str]]:
-    with reading(engine) as connection:
-        rows = connection.execute(sa.select(action_ends).order_by(action_ends.c.ended_at))
-        return [(row.operation_id, row.state) for row in rows]
-
-
-def why(engine: sa.Engine, settings: Settings, action: Change, at: datetime) -> Explanation:
-    with reading(engine) as connection:
-        return explain(action.uid, at, connection, settings)
+    rows = fetched(engine, sa.select(action_ends).order_by(action_ends.c.ended_at))
+    return [(row.operation_id, row.state) for row in rows]
 
 
 def test_an_end_makes_its_dependant_due_once(engine: sa.Engine, clock: VirtualClock) -> None:
@@ -105,7 +86,7 @@ def test_an_end_makes_its_dependant_due_once(engine: sa.Engine, clock: VirtualCl
 
     id = ended(engine, one)
     for minute in range(1, 8):
-        run_tick(engine, clock, NOON + minute * MINUTE)
+        tick_at(clock, NOON + minute * MINUTE)
 
     (row,) = rows_of(engine, other)
     due = "2027-01-04T11:40:05Z"
@@ -135,19 +116,19 @@ def test_only_the_named_ends_count(
     other = second(engine, {"on": {"action": "refresh", "ends": named}})
 
     ended(engine, one, state)
-    run_tick(engine, clock, NOON + MINUTE)
+    tick_at(clock, NOON + MINUTE)
 
     assert len(rows_of(engine, other)) == count
 
 
 def test_an_end_before_the_look_back_is_missed_once(engine: sa.Engine, clock: VirtualClock) -> None:
     one, other = first(engine), second(engine)
-    run_tick(engine, clock, NOON)
+    tick_at(clock, NOON)
     clock.set(NOON + 10 * MINUTE)
     ended(engine, one)
 
     for minute in (100, 101):
-        run_tick(engine, clock, NOON + minute * MINUTE)
+        tick_at(clock, NOON + minute * MINUTE)
 
     assert [(row["state"], row["reason"]) for row in rows_of(engine, other)] == [
         (
@@ -170,7 +151,7 @@ def test_an_end_from_before_the_dependant_was_stored_or_resumed_does_not_count(
     clock.set(NOON + 30 * SECOND)
     set_active(engine, other.uid, active=True, author=author())
 
-    run_tick(engine, clock, NOON + MINUTE)
+    tick_at(clock, NOON + MINUTE)
 
     assert (rows_of(engine, other), ends(engine)) == ([], [])
 
@@ -187,7 +168,7 @@ def test_a_retry_raises_its_own_end_but_never_the_same_twice(
         retry(engine, id, WHOLE_INSTALLATION, "tests")
         run(engine, id, state, attempt)
 
-    run_tick(engine, clock, NOON + MINUTE)
+    tick_at(clock, NOON + MINUTE)
 
     assert ends(engine) == [(id, "failed"), (id, "success")]
     assert [row["event_at"] for row in rows_of(engine, good)] == [NOON + 3 * SECOND]
@@ -225,7 +206,7 @@ def test_an_operation_that_is_handed_over_ends_as_that(
     with engine.begin() as connection:
         hand_over(connection, (id, 1), "no worker follows", AlertSettings())
 
-    run_tick(engine, clock, NOON + MINUTE)
+    tick_at(clock, NOON + MINUTE)
 
     assert [row["event_id"] for row in rows_of(engine, other)] == [f"{id} handed_over"]
 
@@ -247,7 +228,7 @@ def test_actions_of_another_small_app_are_not_meant(engine: sa.Engine, clock: Vi
     other, foreign = second(engine), second(engine, app=shop)
 
     ended(engine, theirs)
-    run_tick(engine, clock, NOON + MINUTE)
+    tick_at(clock, NOON + MINUTE)
 
     assert rows_of(engine, other) == []
     assert len(rows_of(engine, foreign)) == 1
@@ -260,10 +241,10 @@ def test_a_chain_goes_on_and_its_end_says_what_it_followed(
     one, two = first(engine), second(engine)
     three = second(engine, {"after": {"action": "publish"}}, name="mail")
     ended(engine, one)
-    run_tick(engine, clock, NOON + MINUTE)
+    tick_at(clock, NOON + MINUTE)
     (row,) = rows_of(engine, two)
     run(engine, row["id"])
-    run_tick(engine, clock, NOON + 2 * MINUTE)
+    tick_at(clock, NOON + 2 * MINUTE)
 
     (last,) = rows_of(engine, three)
     assert last["occurrence_at"] == NOON + MINUTE
@@ -277,7 +258,7 @@ def test_explain_says_what_is_due_and_what_ended_nothing(
     engine: sa.Engine, clock: VirtualClock, settings: Settings
 ) -> None:
     one, other = first(engine), second(engine, {**AFTER, "delay": "PT10M"})
-    run_tick(engine, clock, NOON)
+    tick_at(clock, NOON)
     clock.set(NOON + SECOND)
     id = ended(engine, one)
 
@@ -297,7 +278,7 @@ def test_a_dependency_may_be_stored_before_what_it_depends_on(
     one = first(engine)
 
     ended(engine, one)
-    run_tick(engine, clock, NOON + MINUTE)
+    tick_at(clock, NOON + MINUTE)
 
     assert len(rows_of(engine, other)) == 1
 
@@ -370,13 +351,13 @@ def test_two_saves_side_by_side_do_not_close_a_cycle(engine: sa.Engine) -> None:
 def test_ends_are_pruned_when_no_delay_reaches_them(engine: sa.Engine, clock: VirtualClock) -> None:
     one, other = first(engine), second(engine, {**AFTER, "delay": "P30D"})
     ended(engine, one)
-    run_tick(engine, clock, NOON + 35 * DAY)
+    tick_at(clock, NOON + 35 * DAY)
     (row,) = rows_of(engine, other)
     assert row["state"] == "missed"
 
     counts = []
     for days in (35, 50):
-        run_tick(engine, clock, NOON + days * DAY)
+        tick_at(clock, NOON + days * DAY)
         with engine.begin() as connection:
             gone = prune_raised(connection, "ends", 1, timedelta(days=10), 100)
             counts.append((gone, prune_operations(connection, 1, timedelta(days=10), 100)))

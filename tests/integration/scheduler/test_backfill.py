@@ -14,7 +14,7 @@ from broker.sending import send_ended
 from models.errors import Refused
 from models.fingerprint import operation_id
 from models.operation import ENDED, OperationState
-from models.sql import database_now, read_clock
+from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import backfills
 from models.store.operations.end import Outcome
@@ -29,8 +29,7 @@ from scheduler.occurrence import next_occurrences
 from scheduler.on_demand import backfill, backfill_range
 from scheduler.on_demand.backfill_range import BackfillRequest
 from scheduler.on_demand.restart import retry
-from scheduler.sweep import Sweeper, dispatch_ready
-from scheduler.tick import tick
+from scheduler.sweep import dispatch_ready
 from tasks import backfill as filling
 from tests.attempts import claim, end
 from tests.factories import (
@@ -44,18 +43,15 @@ from tests.factories import (
     update_operation,
 )
 from tests.servers import Broker
+from tests.ticks import HOUR, MINUTE, SECOND, run_tick
+from tests.transactions import claim_as, clock_of, finish
 
-MINUTE = timedelta(minutes=1)
-HOUR = timedelta(hours=1)
-SECOND = timedelta(seconds=1)
 KEPT = timedelta(days=90)
-LEASE = timedelta(seconds=45)
 
 
 def hour_of(engine: sa.Engine, back: int = 5) -> datetime:
     """Return a full hour, so many hours before the database's clock."""
-    with reading(engine) as connection:
-        now = read_clock(connection)
+    now = clock_of(engine)
     return now.replace(minute=0, second=0, microsecond=0) - back * HOUR
 
 
@@ -94,18 +90,10 @@ def run_all(engine: sa.Engine, broker: Broker) -> list[datetime]:
         with broker.client() as client:
             client.delete("minutebook.quick")
         for id, attempt in messages:
-            with engine.begin() as connection:
-                found = claim(connection, UUID(id), attempt, "tests", alerts=NO_ALERTS)
+            found = claim_as(engine, UUID(id), attempt, "tests")
             if isinstance(found, Claim):
                 ran.append(found.occurrence_at)
-                with engine.begin() as connection:
-                    end(
-                        connection,
-                        UUID(id),
-                        attempt,
-                        Outcome(OperationState.SUCCESS),
-                        alerts=NO_ALERTS,
-                    )
+                finish(engine, UUID(id), Outcome(OperationState.SUCCESS), attempt=attempt)
         dispatch_ready(engine)
     return ran
 
@@ -184,13 +172,12 @@ def test_a_worker_is_asked_at_once_and_by_the_sweep_when_nobody_comes(
     action, first = make_hourly(engine), hour_of(engine)
     id = start(engine, wanted(action, first, first + HOUR))
     asked = broker.messages("default")
-    with reading(engine) as connection:
-        now = read_clock(connection)
+    now = clock_of(engine)
 
-    tick(engine, now, Sweeper(LEASE, NO_ALERTS))
+    run_tick(engine, now)
     still = broker.messages("default")
     age(engine, id)
-    tick(engine, now, Sweeper(LEASE, NO_ALERTS))
+    run_tick(engine, now)
 
     assert asked == still == [(str(id), 1)]
     assert broker.messages("default") == [(str(id), 1)] * 2
@@ -212,9 +199,8 @@ def test_with_the_broker_away_the_daemon_asks_later(engine: sa.Engine, broker: B
     finally:
         broker.start()
     age(engine, id)
-    with reading(engine) as connection:
-        now = read_clock(connection)
-    tick(engine, now, Sweeper(LEASE, NO_ALERTS))
+    now = clock_of(engine)
+    run_tick(engine, now)
 
     assert sent.error is not None
     assert broker.messages("default") == [(str(id), 1)]
@@ -309,8 +295,7 @@ def test_a_cancelled_backfill_cancels_what_has_not_started(
     asked = wanted(action, first, first + 2 * HOUR)
     row = fill(engine, asked)
     ids = [one["id"] for one in rows_of(engine, action)]
-    with engine.begin() as connection:
-        claim(connection, ids[0], 1, "tests", alerts=NO_ALERTS)
+    claim_as(engine, ids[0], 1, "tests")
 
     stopped, count = backfill.cancel(engine, action.uid, "ben")
 
@@ -361,7 +346,7 @@ def make_slept(engine: sa.Engine, hours: int) -> tuple[Change, datetime]:
     """Return an hourly action whose daemon slept so many hours, and the first one it missed."""
     first = hour_of(engine, hours)
     action = make_hourly(engine, since=first - MINUTE)
-    tick(engine, first + hours * HOUR + 10 * MINUTE, Sweeper(LEASE, NO_ALERTS))
+    run_tick(engine, first + hours * HOUR + 10 * MINUTE)
     return action, first
 
 
@@ -407,7 +392,7 @@ def test_what_was_filled_before_the_daemon_came_is_not_missed(engine: sa.Engine)
     action = make_hourly(engine, since=first - MINUTE)
     fill(engine, wanted(action, first, first + 4 * HOUR))
 
-    tick(engine, first + 30 * HOUR + 10 * MINUTE, Sweeper(LEASE, NO_ALERTS))
+    run_tick(engine, first + 30 * HOUR + 10 * MINUTE)
 
     assert Counter(missed_of(engine, action).values()) == {"queued": 5, "span": 16, "missed": 10}
 
@@ -418,8 +403,7 @@ def test_the_schedule_and_a_backfill_take_turns_and_each_runs_in_order(
     engine: sa.Engine, broker: Broker, overlap: str, catch_up: str
 ) -> None:
     """The action takes as long as its interval: one is always running when the next comes."""
-    with reading(engine) as connection:
-        now = read_clock(connection).replace(second=0, microsecond=0)
+    now = clock_of(engine).replace(second=0, microsecond=0)
     policy = {"overlap": overlap, "catch_up": catch_up}
     action = make_action(engine, policy=policy, since=now)
     old = now - HOUR
@@ -428,10 +412,10 @@ def test_the_schedule_and_a_backfill_take_turns_and_each_runs_in_order(
     order: list[datetime] = []
     running: list[Claim] = []
     for minute in range(1, 9):
-        tick(engine, now + minute * MINUTE, Sweeper(LEASE, NO_ALERTS))
-        order += finish(engine, [*running, *take_messages(engine, broker)])
+        run_tick(engine, now + minute * MINUTE)
+        order += finish_all(engine, [*running, *take_messages(engine, broker)])
         running = take_messages(engine, broker)
-    order += [*finish(engine, running), *run_all(engine, broker)]
+    order += [*finish_all(engine, running), *run_all(engine, broker)]
 
     backfilled = [at for at in order if at < now]
     scheduled = [at for at in order if at > now]
@@ -452,20 +436,16 @@ def take_messages(engine: sa.Engine, broker: Broker) -> list[Claim]:
         client.delete("minutebook.quick")
     started: list[Claim] = []
     for id, attempt in messages:
-        with engine.begin() as connection:
-            found = claim(connection, UUID(id), attempt, "tests", alerts=NO_ALERTS)
+        found = claim_as(engine, UUID(id), attempt, "tests")
         started += [found] if isinstance(found, Claim) else []
     assert len(started) <= 1
     return started
 
 
-def finish(engine: sa.Engine, running: list[Claim]) -> list[datetime]:
+def finish_all(engine: sa.Engine, running: list[Claim]) -> list[datetime]:
     """End what runs, and send what waited for it, as a worker does; return the occurrences."""
     for one in running:
-        with engine.begin() as connection:
-            ended = end(
-                connection, one.id, one.attempt, Outcome(OperationState.SUCCESS), alerts=NO_ALERTS
-            )
+        ended = finish(engine, one.id, Outcome(OperationState.SUCCESS), attempt=one.attempt)
         send_ended(engine, ended)
     return [one.occurrence_at for one in running]
 

@@ -16,7 +16,6 @@ from broker.app import configure
 from models.errors import InvalidAction
 from models.store import actions, key_values
 from models.store.actions.status import perhaps_unhealthy
-from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.start_checks import NotClaimed
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import actions as actions_table
@@ -24,8 +23,6 @@ from models.tables import metadata
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes import Change, change, deletion, editing
-from scheduler.sweep import Sweeper
-from scheduler.tick import tick
 from tests.celery_messages import allowing
 from tests.factories import (
     author,
@@ -36,8 +33,10 @@ from tests.factories import (
     row_of,
     spoil,
 )
-from tests.integration.scheduler.furnished import LEASE, MINUTE, NOON, Furnished
+from tests.integration.scheduler.furnished import NOON, Furnished
 from tests.integration.scheduler.rubbish import RUBBISH, refused_in, write
+from tests.ticks import MINUTE, run_tick
+from tests.transactions import execute
 
 FEW = 8
 # What the pages of an action and of an operation list.
@@ -161,8 +160,8 @@ def broken(engine: sa.Engine) -> Change:
 
 
 def test_a_broken_plan_stops_no_other_action(engine: sa.Engine, broken: Change) -> None:
-    first = tick(engine, NOON, Sweeper(LEASE, NO_ALERTS))
-    second = tick(engine, NOON + MINUTE, Sweeper(LEASE, NO_ALERTS))
+    first = run_tick(engine, NOON)
+    second = run_tick(engine, NOON + MINUTE)
 
     assert (first.recorded, first.quarantined, second.recorded) == (1, 1, 1)
     with reading(engine) as connection:
@@ -176,7 +175,7 @@ def test_a_broken_action_is_repaired_and_deleted(
     engine: sa.Engine, broken: Change, ticked: bool
 ) -> None:
     if ticked:
-        tick(engine, NOON, Sweeper(LEASE, NO_ALERTS))
+        run_tick(engine, NOON)
 
     for active in (False, True):
         with pytest.raises(InvalidAction, match="Mars/Olympus"):
@@ -194,8 +193,7 @@ def test_a_broken_action_is_repaired_and_deleted(
 def test_an_operation_whose_plan_is_broken_fails_and_says_so(engine: sa.Engine) -> None:
     action = make_action(engine)
     id = make_operation(engine, action, NOON)
-    with engine.begin() as connection:
-        connection.execute(sa.text("UPDATE revisions SET plan = '{}'"))
+    execute(engine, sa.text("UPDATE revisions SET plan = '{}'"))
 
     assert claimed(engine, id) is NotClaimed.BROKEN
 

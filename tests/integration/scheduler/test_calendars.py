@@ -8,16 +8,12 @@ import sqlalchemy as sa
 
 from data.store.status import statuses_of
 from models.parsing import Calendars
-from models.sql import read_clock
-from models.store.notices.alerting import NO_ALERTS
 from models.store.tenants import app_overview
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes import Change
 from scheduler.changes.change import create_all
 from scheduler.explain import explain
-from scheduler.sweep import Sweeper
-from scheduler.tick import TickReport, tick
 from services.overview import overview_of
 from tests.factories import (
     author,
@@ -29,10 +25,10 @@ from tests.factories import (
     set_back,
     spans_of,
 )
+from tests.ticks import DAY, LEASE, run_tick
+from tests.transactions import clock_of
 
 SEVEN = datetime(2027, 1, 4, 7, tzinfo=UTC)
-DAY = timedelta(days=1)
-LEASE = timedelta(seconds=45)
 DAILY = {"cron_rule": "0 7 * * *", "timezone": "UTC", "except": [{"calendar": "closed"}]}
 
 
@@ -50,10 +46,6 @@ def daily(engine: sa.Engine) -> Change:
 def holds(engine: sa.Engine, *dates: str) -> None:
     """Write the dates of the calendar."""
     make_app(engine, "default", calendars={"closed": [*dates]})
-
-
-def run_tick(engine: sa.Engine, now: datetime) -> TickReport:
-    return tick(engine, now, Sweeper(LEASE, NO_ALERTS))
 
 
 def occurrences(engine: sa.Engine, action: Change) -> list[datetime]:
@@ -102,13 +94,11 @@ def test_an_explanation_names_the_calendar(
 
 
 def test_what_comes_next_is_shown_without_what_a_calendar_leaves_out(engine: sa.Engine) -> None:
-    with reading(engine) as connection:
-        today = read_clock(connection).replace(hour=0, minute=0, second=0, microsecond=0)
+    today = clock_of(engine).replace(hour=0, minute=0, second=0, microsecond=0)
     dates: Calendars = {"closed": [f"{today:%Y-%m-%d}/{today + 2 * DAY:%Y-%m-%d}"]}
     app = make_app(engine, "default", calendars=dates)
     document: Any = make_document(name="daily", when=DAILY, operations={"refresh": True})
-    with reading(engine) as connection:
-        now = read_clock(connection)
+    now = clock_of(engine)
     create_all(engine, [document], author(calendars=dates))
     first = today + 3 * DAY + timedelta(hours=7)
     run_tick(engine, now)
@@ -124,8 +114,7 @@ def test_what_comes_next_is_shown_without_what_a_calendar_leaves_out(engine: sa.
 def test_the_next_is_found_behind_many_that_a_calendar_leaves_out(
     engine: sa.Engine, settings: Settings
 ) -> None:
-    with reading(engine) as connection:
-        now = read_clock(connection)
+    now = clock_of(engine)
     dates: Calendars = {"closed": [f"{now - DAY:%Y-%m-%d}/{now + 9 * DAY:%Y-%m-%d}"]}
     app = make_app(engine, "default", calendars=dates)
     every_minute = {**DAILY, "cron_rule": "* * * * *"}

@@ -13,7 +13,6 @@ from pydantic import SecretStr
 from broker.app import configure, disconnect
 from models.sql import database_now
 from models.store import pauses
-from models.store.notices.alerting import NO_ALERTS
 from models.store.pauses import PauseKind, Target
 from models.tables import findings, notices
 from runtime.config import Settings
@@ -23,13 +22,13 @@ from scheduler.changes import Change
 from scheduler.explain import explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
-from tests.attempts import claim
 from tests.factories import make_action, make_app, make_operation, rows_of, update_operation
 from tests.servers import Broker, free_port, temporary_folder
+from tests.ticks import MINUTE
 from tests.told import told_as
+from tests.transactions import claim_as, execute, fetched
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
 EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
 SPAN = r"from \S+Z to \S+Z \(.+\)"
 ADMINS = AlertSettings(mail=("ops@example.com",))
@@ -85,16 +84,14 @@ def test_the_outage_is_one_finding_whose_end_the_tick_tells(
     mortal.stop()
     for minutes in (1, 2):
         run_tick(engine, minutes)
-    with engine.begin() as connection:
-        # As a web process has told it.
-        connection.execute(sa.update(findings).values(told_at=database_now()))
+    # As a web process has told it.
+    execute(engine, sa.update(findings).values(told_at=database_now()))
     mortal.start()
     for minutes in (3, 4):
         run_tick(engine, minutes)
 
-    with reading(engine) as connection:
-        (row,) = connection.execute(sa.select(findings)).all()
-        (notice,) = connection.execute(sa.select(notices)).mappings()
+    (row,) = fetched(engine, sa.select(findings)).all()
+    (notice,) = fetched(engine, sa.select(notices)).mappings()
     assert (row.kind, row.began_at < row.ended_at) == ("broker_down", True)
     assert "refuses connections" in row.text
     assert (told_as(notice), notice["target"]["to"]) == ("broker_down over", "ops@example.com")
@@ -125,8 +122,7 @@ def test_a_run_that_waited_for_a_worker_names_what_held_it(
     assert broker
     action, other = make(engine), make_action(engine, name="long one")
     id = make_operation(engine, other, NOON)
-    with engine.begin() as connection:
-        claim(connection, id, 1, "tests", alerts=NO_ALERTS)
+    claim_as(engine, id, 1, "tests")
     run_tick(engine, 1)
     if not is_whole:
         update_operation(engine, id, started_at=None)
@@ -143,8 +139,7 @@ def test_a_run_that_waited_names_no_run_of_another_small_app(
     assert broker
     action, rival = make(engine), make_app(engine, "rival")
     id = make_operation(engine, make_action(engine, name="secret", app=rival), NOON, app=rival)
-    with engine.begin() as connection:
-        claim(connection, id, 1, "tests", alerts=NO_ALERTS)
+    claim_as(engine, id, 1, "tests")
 
     run_tick(engine, 1)
     run_tick(engine, 2)

@@ -11,9 +11,7 @@ import sqlalchemy as sa
 from minutebook.steps import Steps, StepSpec
 from models.action.rules import DueDateModel
 from models.errors import InvalidAction, NotFound, Refused
-from models.sql import read_clock
 from models.store.actions import cursors, find
-from models.store.notices.alerting import NO_ALERTS
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import audit, revisions
 from runtime.clock import wait_for
@@ -21,8 +19,6 @@ from runtime.database import reading
 from scheduler.changes import Change, Done, deletion, editing, in_run
 from scheduler.changes.change import apply_all, create_all
 from scheduler.on_demand import manual
-from scheduler.sweep import Sweeper
-from scheduler.tick import tick
 from tests.factories import (
     DEFAULT_APP,
     STEPS,
@@ -37,14 +33,14 @@ from tests.factories import (
 from tests.integration.statements.plans import Statements
 from tests.servers import Broker
 from tests.statements import executed
+from tests.ticks import MINUTE, run_tick
+from tests.transactions import clock_of, fetched
 
-MINUTE = timedelta(minutes=1)
 StoreAll = Callable[..., list[Change]]
 
 
 def clock(engine: sa.Engine) -> datetime:
-    with reading(engine) as connection:
-        return read_clock(connection)
+    return clock_of(engine)
 
 
 def test_an_edit_decides_the_old_rule_first(engine: sa.Engine, broker: Broker) -> None:
@@ -70,10 +66,10 @@ def test_a_change_behind_what_is_decided_gives_no_occurrence_a_second_outcome(
 ) -> None:
     now = clock(engine).replace(second=0, microsecond=0)
     action = make_action(engine, since=now)
-    tick(engine, now + 60 * MINUTE, Sweeper(MINUTE, NO_ALERTS))
+    run_tick(engine, now + 60 * MINUTE)
 
     apply_all(engine, [make_document(policy={"overlap": "queue"})], author())
-    tick(engine, now + 120 * MINUTE, Sweeper(MINUTE, NO_ALERTS))
+    run_tick(engine, now + 120 * MINUTE)
 
     spans = spans_of(engine)
     assert len(rows_of(engine, action)) + sum(count for _, count in spans) == 120
@@ -88,7 +84,7 @@ def test_a_new_rule_never_runs_the_past(engine: sa.Engine) -> None:
 
     apply_all(engine, [make_document()], author())
     edited_at = cursor_of(engine, action)["watermark"]
-    tick(engine, edited_at + timedelta(milliseconds=1), Sweeper(MINUTE, NO_ALERTS))
+    run_tick(engine, edited_at + timedelta(milliseconds=1))
 
     assert rows_of(engine, action) == []
 
@@ -99,7 +95,7 @@ def test_pausing_decides_what_was_due_and_resuming_catches_nothing_up(engine: sa
 
     editing.set_active(engine, action.uid, active=False, author=author())
     recorded = len(rows_of(engine, action))
-    tick(engine, clock(engine) + timedelta(hours=1), Sweeper(MINUTE, NO_ALERTS))
+    run_tick(engine, clock(engine) + timedelta(hours=1))
     paused = len(rows_of(engine, action))
 
     assert recorded >= 1
@@ -107,7 +103,7 @@ def test_pausing_decides_what_was_due_and_resuming_catches_nothing_up(engine: sa
     assert cursor_of(engine, action)["next_occurrence_at"] is None
 
     editing.set_active(engine, action.uid, active=True, author=author())
-    tick(engine, clock(engine), Sweeper(MINUTE, NO_ALERTS))
+    run_tick(engine, clock(engine))
     assert len(rows_of(engine, action)) == recorded
 
 
@@ -126,8 +122,7 @@ def test_all_or_none_are_stored(engine: sa.Engine) -> None:
         create_all(engine, documents, author())
 
     assert {problem.path.split("]")[0] for problem in refused.value.problems} == {"[1", "[2"}
-    with reading(engine) as connection:
-        assert connection.execute(sa.select(sa.func.count()).select_from(revisions)).scalar() == 0
+    assert fetched(engine, sa.select(sa.func.count()).select_from(revisions)).scalar() == 0
 
 
 def test_a_name_is_taken_once(engine: sa.Engine) -> None:
@@ -171,8 +166,7 @@ def test_every_change_is_audited(engine: sa.Engine) -> None:
     editing.set_active(engine, action.uid, active=False, author=author())
     deletion.delete(engine, action.uid, author())
 
-    with reading(engine) as connection:
-        verbs = connection.execute(sa.select(audit.c.verb).order_by(audit.c.id)).scalars().all()
+    verbs = fetched(engine, sa.select(audit.c.verb).order_by(audit.c.id)).scalars().all()
     assert verbs == ["action.create", "action.change", "action.delete"]
 
 
@@ -181,8 +175,7 @@ def test_many_changes_are_audited_in_their_order(engine: sa.Engine) -> None:
 
     create_all(engine, [make_document(name=name) for name in names], author())
 
-    with reading(engine) as connection:
-        rows = connection.execute(sa.select(audit).order_by(audit.c.id)).all()
+    rows = fetched(engine, sa.select(audit).order_by(audit.c.id)).all()
     assert [row.details for row in rows] == [{"name": name} for name in names]
     assert {(row.small_app_id, row.actor, row.verb) for row in rows} == {
         (DEFAULT_APP.id, author().name, "action.create")
@@ -360,8 +353,7 @@ def test_an_author_is_stored_as_any_text(engine: sa.Engine, name: str) -> None:
     apply_all(engine, [make_document()], who)
     apply_all(engine, [make_document(policy={"overlap": "queue"})], who)
 
-    with reading(engine) as connection:
-        first, second = connection.execute(sa.select(revisions.c.author)).scalars()
+    first, second = fetched(engine, sa.select(revisions.c.author)).scalars()
     assert first == second
 
 
@@ -383,12 +375,12 @@ def test_what_is_stored_has_the_next_occurrence_that_a_tick_computes(
     """No tick decides it before; a tick that does so at once computes the same."""
     action = make_action(engine, when=when, **more)
     stored = cursor_of(engine, action)
-    before = tick(engine, stored["watermark"], Sweeper(MINUTE, NO_ALERTS))
+    before = run_tick(engine, stored["watermark"])
     apply_all(engine, [make_document(when=when, description="changed", **more)], author())
     edited = cursor_of(engine, action)
     with engine.begin() as connection:
         cursors.reschedule(connection)
-    after = tick(engine, edited["watermark"], Sweeper(MINUTE, NO_ALERTS))
+    after = run_tick(engine, edited["watermark"])
 
     is_due = "on" not in when and not more
     assert before.decided == 0

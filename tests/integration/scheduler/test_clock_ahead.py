@@ -20,10 +20,9 @@ from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes import Change, editing
 from scheduler.sweep import Sweeper
-from scheduler.tick import TickReport, look, tick
+from scheduler.tick import look
 from services import verdict
 from services.verdict import Finding, Kind
-from tests.attempts import end
 from tests.factories import (
     author,
     claimed,
@@ -32,16 +31,11 @@ from tests.factories import (
     row_of,
     rows_of,
 )
+from tests.ticks import DAY, HOUR, LEASE, MINUTE, SECOND, tick_at
+from tests.transactions import fetched, finish
 from tests.virtual_clock import VirtualClock
 
 SEVEN = datetime(2027, 1, 4, 7, 0, tzinfo=UTC)
-SECOND, MINUTE, HOUR, DAY = (
-    timedelta(seconds=1),
-    timedelta(minutes=1),
-    timedelta(hours=1),
-    timedelta(days=1),
-)
-LEASE = timedelta(seconds=45)
 EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
 HOURLY = {"every": "PT1H"}
 
@@ -50,13 +44,8 @@ HOURLY = {"every": "PT1H"}
 def clock(engine: sa.Engine) -> VirtualClock:
     """The clock of the engine's database, at seven, where a first tick has come."""
     made = VirtualClock(engine, SEVEN)
-    run_tick(engine, made, SEVEN)
+    tick_at(made, SEVEN)
     return made
-
-
-def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> TickReport:
-    clock.set(now)
-    return tick(engine, None, Sweeper(LEASE, NO_ALERTS))
 
 
 def changed(engine: sa.Engine, action: Change) -> None:
@@ -72,26 +61,30 @@ def left_alone(_engine: sa.Engine, _action: Change) -> None:
     """Change nothing."""
 
 
-@pytest.mark.parametrize("then", [left_alone, changed, switched])
-@pytest.mark.parametrize("ahead", [timedelta(hours=2), timedelta(days=1_461)], ids=str)
+FOUR_YEARS = timedelta(days=1_461)
+COUNTED = {"rrule": "FREQ=DAILY;COUNT=3", "at": "08:00", "timezone": "UTC"}
+FROM_END = {"every": "PT1H", "from": "end"}
+
+
 @pytest.mark.parametrize(
-    ("when", "due"),
+    ("when", "due", "ahead", "then"),
     [
-        pytest.param(EVERY_MINUTE, SEVEN + 10 * MINUTE, id="cron"),
-        pytest.param(HOURLY, SEVEN + 5 * MINUTE + HOUR, id="interval"),
-        pytest.param(
-            {"rrule": "FREQ=DAILY;COUNT=3", "at": "08:00", "timezone": "UTC"},
-            SEVEN + HOUR,
-            id="rrule",
-        ),
-        pytest.param({"every": "PT1H", "from": "end"}, SEVEN + 5 * MINUTE, id="from_end"),
+        pytest.param(EVERY_MINUTE, 10, FOUR_YEARS, changed, id="cron"),
+        pytest.param(EVERY_MINUTE, 10, 2 * HOUR, left_alone, id="cron_near"),
+        pytest.param(HOURLY, 65, FOUR_YEARS, left_alone, id="interval"),
+        pytest.param(HOURLY, 65, 2 * HOUR, switched, id="interval_switched"),
+        pytest.param(COUNTED, 60, FOUR_YEARS, switched, id="rrule"),
+        pytest.param(COUNTED, 60, 2 * HOUR, changed, id="rrule_near"),
+        pytest.param(FROM_END, 5, FOUR_YEARS, left_alone, id="from_end"),
+        pytest.param(FROM_END, 5, FOUR_YEARS, changed, id="from_end_changed"),
+        pytest.param(FROM_END, 5, 2 * HOUR, switched, id="from_end_switched"),
     ],
 )
 def test_an_action_saved_ahead_of_any_tick_runs_by_the_right_clock(
     engine: sa.Engine,
     clock: VirtualClock,
     when: Any,
-    due: datetime,
+    due: int,
     ahead: timedelta,
     then: Callable[[sa.Engine, Change], None],
 ) -> None:
@@ -99,14 +92,14 @@ def test_an_action_saved_ahead_of_any_tick_runs_by_the_right_clock(
     action = make_action(engine, when=when)
     clock.set(SEVEN + 5 * MINUTE)
     then(engine, action)
-    run_tick(engine, clock, SEVEN + 5 * MINUTE)
-    for minutes in range(10, 70, 5):
-        run_tick(engine, clock, SEVEN + minutes * MINUTE)
-        run_tick(engine, clock, SEVEN + minutes * MINUTE + SECOND)
+    tick_at(clock, SEVEN + 5 * MINUTE)
+    for minutes in (10, 60, 65):
+        tick_at(clock, SEVEN + minutes * MINUTE)
+        tick_at(clock, SEVEN + minutes * MINUTE + SECOND)
 
     found = [row["occurrence_at"] for row in rows_of(engine, action)]
     assert found
-    assert min(abs(at - due) for at in found) <= SECOND
+    assert min(abs(at - SEVEN - due * MINUTE) for at in found) <= SECOND
     assert min(found) > SEVEN + 4 * MINUTE
 
 
@@ -119,9 +112,9 @@ def test_a_given_start_stays_even_if_it_is_the_instant_of_the_creation(
     action = make_action(engine, when={"every": "PT1H", "starting_at": ahead.isoformat()})
     clock.set(SEVEN)
     then(engine, action)
-    run_tick(engine, clock, SEVEN + MINUTE)
+    tick_at(clock, SEVEN + MINUTE)
 
-    run_tick(engine, clock, ahead + HOUR + MINUTE)
+    tick_at(clock, ahead + HOUR + MINUTE)
 
     found = {row["occurrence_at"] for row in rows_of(engine, action)}
     assert {(at - ahead) % HOUR for at in found} == {timedelta(0)}
@@ -136,9 +129,8 @@ def test_a_change_after_a_small_step_back_does_not_begin_before_the_one_it_follo
 
     changed(engine, action)
 
-    with reading(engine) as connection:
-        query = sa.select(revisions.c.effective_from).order_by(revisions.c.number)
-        first, second = connection.execute(query).scalars()
+    query = sa.select(revisions.c.effective_from).order_by(revisions.c.number)
+    first, second = fetched(engine, query).scalars()
     assert first <= second
 
 
@@ -153,8 +145,7 @@ def at(engine: sa.Engine, action: Change, occurrence: datetime) -> UUID:
 
 def run(engine: sa.Engine, id: UUID, outcome: Outcome = DONE) -> None:
     assert isinstance(claimed(engine, id), Claim)
-    with engine.begin() as connection:
-        end(connection, id, 1, outcome, alerts=NO_ALERTS)
+    finish(engine, id, outcome)
 
 
 def not_before(engine: sa.Engine, id: UUID) -> datetime:
@@ -166,10 +157,10 @@ def test_after_a_run_ahead_of_the_clock_a_retry_starts(
     engine: sa.Engine, clock: VirtualClock
 ) -> None:
     action = make_action(engine, when=EVERY_MINUTE)
-    run_tick(engine, clock, SEVEN + DAY)
+    tick_at(clock, SEVEN + DAY)
     run(engine, at(engine, action, SEVEN + DAY))
-    run_tick(engine, clock, SEVEN + MINUTE)
-    run_tick(engine, clock, SEVEN + 2 * MINUTE)
+    tick_at(clock, SEVEN + MINUTE)
+    tick_at(clock, SEVEN + 2 * MINUTE)
     id = at(engine, action, SEVEN + 2 * MINUTE)
     run(engine, id, FAILED_ONCE)
 
@@ -181,24 +172,24 @@ def test_a_start_ahead_of_the_clock_is_not_too_soon_for_the_next(
 ) -> None:
     when = {"every": "PT10M", "tolerance": "PT1M", "starting_at": SEVEN.isoformat()}
     action = make_action(engine, when=when, policy={"overlap": "allow"})
-    run_tick(engine, clock, SEVEN + HOUR)
+    tick_at(clock, SEVEN + HOUR)
     run(engine, at(engine, action, SEVEN + HOUR))
-    run_tick(engine, clock, SEVEN + 9 * MINUTE)
-    run_tick(engine, clock, SEVEN + 10 * MINUTE)
+    tick_at(clock, SEVEN + 9 * MINUTE)
+    tick_at(clock, SEVEN + 10 * MINUTE)
 
     run(engine, at(engine, action, SEVEN + 10 * MINUTE))
-    run_tick(engine, clock, SEVEN + 20 * MINUTE)
+    tick_at(clock, SEVEN + 20 * MINUTE)
     clock.set(SEVEN + 18 * MINUTE)
     assert claimed(engine, at(engine, action, SEVEN + 20 * MINUTE)) is NotClaimed.DROPPED
 
 
 def test_what_runs_ahead_of_the_clock_is_replaced(engine: sa.Engine, clock: VirtualClock) -> None:
     action = make_action(engine, when=EVERY_MINUTE, policy={"overlap": "replace"})
-    run_tick(engine, clock, SEVEN + DAY)
+    tick_at(clock, SEVEN + DAY)
     ahead = at(engine, action, SEVEN + DAY)
     claimed(engine, ahead)
-    run_tick(engine, clock, SEVEN + MINUTE)
-    run_tick(engine, clock, SEVEN + 2 * MINUTE)
+    tick_at(clock, SEVEN + MINUTE)
+    tick_at(clock, SEVEN + 2 * MINUTE)
 
     claimed(engine, at(engine, action, SEVEN + 2 * MINUTE))
 
@@ -209,14 +200,14 @@ def test_only_a_backoff_of_the_right_clock_is_waited_for(
     engine: sa.Engine, clock: VirtualClock
 ) -> None:
     right, wrong = (make_action(engine, name=name, when=EVERY_MINUTE) for name in ("a", "b"))
-    run_tick(engine, clock, SEVEN + MINUTE)
+    tick_at(clock, SEVEN + MINUTE)
     kept, released = (at(engine, one, SEVEN + MINUTE) for one in (right, wrong))
     run(engine, kept, FAILED_ONCE)
     clock.set(SEVEN + 30 * MINUTE)
     run(engine, released, FAILED_ONCE)
-    run_tick(engine, clock, SEVEN + 30 * MINUTE)
+    tick_at(clock, SEVEN + 30 * MINUTE)
 
-    run_tick(engine, clock, SEVEN + 2 * MINUTE)
+    tick_at(clock, SEVEN + 2 * MINUTE)
 
     assert not_before(engine, kept) == SEVEN + MINUTE + HOUR
     # Released, sent at once, and waited for as after any sending.
@@ -227,7 +218,7 @@ def test_what_was_sent_or_owed_ahead_of_the_clock_waits_for_none_of_its_instants
     engine: sa.Engine, clock: VirtualClock
 ) -> None:
     action = make_action(engine, when=EVERY_MINUTE)
-    run_tick(engine, clock, SEVEN + DAY)
+    tick_at(clock, SEVEN + DAY)
     id, year = at(engine, action, SEVEN + DAY), SEVEN + 365 * DAY
     notice = {"id": id, "kind": "run_ended", "target": {}, "payload": {}, "state": "owed"}
     filling = {"id": id, "small_app_id": 1, "action_uid": action.uid, "since": SEVEN}
@@ -243,11 +234,10 @@ def test_what_was_sent_or_owed_ahead_of_the_clock_waits_for_none_of_its_instants
     clock.set(SEVEN + MINUTE)
     look(engine, None, Sweeper(LEASE, NO_ALERTS))
 
-    with reading(engine) as connection:
-        found = [
-            connection.execute(sa.select(table.c.not_before).where(table.c.id == id)).scalar_one()
-            for table in (operations, notices, backfills)
-        ]
+    found = [
+        fetched(engine, sa.select(table.c.not_before).where(table.c.id == id)).scalar_one()
+        for table in (operations, notices, backfills)
+    ]
     assert found == [SEVEN + MINUTE] * 3
 
 
@@ -255,9 +245,9 @@ def test_what_people_chose_for_later_stays(engine: sa.Engine, clock: VirtualCloc
     next_year = SEVEN + 365 * DAY
     later = make_action(engine, when={"every": "P1D", "starting_at": next_year.isoformat()})
     before = cursor_of(engine, later)
-    run_tick(engine, clock, SEVEN + MINUTE)
+    tick_at(clock, SEVEN + MINUTE)
 
-    report = run_tick(engine, clock, SEVEN + 2 * MINUTE)
+    report = tick_at(clock, SEVEN + 2 * MINUTE)
 
     assert report.clock_set_back_s == 0
     assert cursor_of(engine, later) == before
@@ -269,9 +259,9 @@ def test_daemons_whose_clocks_differ_a_little_leave_each_other_alone(
     engine: sa.Engine, clock: VirtualClock, apart: timedelta
 ) -> None:
     action = make_action(engine, when=EVERY_MINUTE)
-    run_tick(engine, clock, SEVEN + MINUTE + apart)
+    tick_at(clock, SEVEN + MINUTE + apart)
 
-    report = run_tick(engine, clock, SEVEN + MINUTE)
+    report = tick_at(clock, SEVEN + MINUTE)
 
     assert report.clock_set_back_s == 0
     assert cursor_of(engine, action)["watermark"] == SEVEN + MINUTE + apart
@@ -286,8 +276,8 @@ def clock_findings(engine: sa.Engine, settings: Settings) -> list[Finding]:
 def test_what_was_set_right_is_in_the_audit_and_a_finding_for_a_day(
     engine: sa.Engine, clock: VirtualClock, settings: Settings
 ) -> None:
-    run_tick(engine, clock, SEVEN + 2 * HOUR)
-    run_tick(engine, clock, SEVEN + HOUR)
+    tick_at(clock, SEVEN + 2 * HOUR)
+    tick_at(clock, SEVEN + HOUR)
 
     with reading(engine) as connection:
         (entry,) = audit.listed(connection, Scope(None), 10)

@@ -25,7 +25,7 @@ from scheduler.changes import Change, change, deletion, editing
 from scheduler.explain import explain
 from scheduler.occurrence import occurrences_between
 from scheduler.sweep import Sweeper
-from scheduler.tick import Tick, TickReport, look, tick
+from scheduler.tick import Tick, TickReport, look
 from tests.factories import (
     author,
     cursor_of,
@@ -36,14 +36,12 @@ from tests.factories import (
     spoil,
     waits_for_lock,
 )
+from tests.ticks import DAY, HOUR, LEASE, MINUTE, tick_at
+from tests.transactions import fetched, why
 from tests.virtual_clock import VirtualClock
 
 # The clocks of Paris go forward in the night that follows.
 SEVEN = datetime(2027, 3, 27, 7, 0, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
-HOUR = timedelta(hours=1)
-DAY = timedelta(days=1)
-LEASE = timedelta(seconds=45)
 EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
 HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
 
@@ -54,16 +52,6 @@ def clock(engine: sa.Engine) -> VirtualClock:
     return VirtualClock(engine, SEVEN)
 
 
-def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> TickReport:
-    clock.set(now)
-    return tick(engine, None, Sweeper(LEASE, NO_ALERTS))
-
-
-def verdict(engine: sa.Engine, settings: Settings, action: Change, at: datetime) -> str:
-    with reading(engine) as connection:
-        return explain(action.uid, at, connection, settings).verdict
-
-
 def due_of(engine: sa.Engine, action: Change) -> list[datetime]:
     return [row["occurrence_at"] for row in rows_of(engine, action) if row["state"] != "missed"]
 
@@ -72,14 +60,14 @@ def test_a_due_date_between_now_and_what_is_decided_already_is_not_lost(
     engine: sa.Engine, clock: VirtualClock
 ) -> None:
     action = make_action(engine, name="one", when=HOURLY)
-    run_tick(engine, clock, SEVEN + 4 * MINUTE)
+    tick_at(clock, SEVEN + 4 * MINUTE)
     clock.set(SEVEN + MINUTE)
     due_at = SEVEN + 3 * MINUTE
     once = make_document(name="one", when={"due_date": due_at.isoformat()})
 
     change.apply_all(engine, [once], author())
     for minute in range(2, 6):
-        run_tick(engine, clock, SEVEN + minute * MINUTE)
+        tick_at(clock, SEVEN + minute * MINUTE)
 
     assert due_at in due_of(engine, action)
     assert len(rows_of(engine, action)) == len({row["id"] for row in rows_of(engine, action)})
@@ -89,7 +77,7 @@ def test_of_two_daemons_that_see_one_jump_one_sets_the_clock_right(
     engine: sa.Engine, clock: VirtualClock
 ) -> None:
     make_action(engine, when=EVERY_MINUTE)
-    run_tick(engine, clock, SEVEN + HOUR)
+    tick_at(clock, SEVEN + HOUR)
     clock.set(SEVEN + HOUR / 2)
     found: list[Found] = []
     other = Thread(target=lambda: found.append(look(engine, None, Sweeper(LEASE, NO_ALERTS))))
@@ -107,11 +95,11 @@ def test_of_two_daemons_that_see_one_jump_one_sets_the_clock_right(
 
 def test_a_paused_action_is_not_filed_again(engine: sa.Engine, clock: VirtualClock) -> None:
     action = make_action(engine, when=HOURLY)
-    run_tick(engine, clock, SEVEN)
+    tick_at(clock, SEVEN)
     editing.set_active(engine, action.uid, active=False, author=author())
-    run_tick(engine, clock, SEVEN + DAY)
+    tick_at(clock, SEVEN + DAY)
 
-    run_tick(engine, clock, SEVEN + MINUTE)
+    tick_at(clock, SEVEN + MINUTE)
 
     assert cursor_of(engine, action)["next_occurrence_at"] is None
 
@@ -120,17 +108,19 @@ def test_a_change_made_while_the_clock_was_ahead_holds_from_the_right_one_on(
     engine: sa.Engine, clock: VirtualClock, settings: Settings
 ) -> None:
     action = make_action(engine, name="one", when=HOURLY)
-    run_tick(engine, clock, SEVEN)
-    run_tick(engine, clock, SEVEN + 3 * DAY)
+    tick_at(clock, SEVEN)
+    tick_at(clock, SEVEN + 3 * DAY)
     half_past = {"cron_rule": "30 * * * *", "timezone": "UTC"}
     change.apply_all(engine, [make_document(name="one", when=half_past)], author())
 
-    run_tick(engine, clock, SEVEN + MINUTE)
-    run_tick(engine, clock, SEVEN + 30 * MINUTE)
+    tick_at(clock, SEVEN + MINUTE)
+    tick_at(clock, SEVEN + 30 * MINUTE)
     # An outage over the instant of the change by the clock that was wrong.
-    run_tick(engine, clock, SEVEN + 4 * DAY)
+    tick_at(clock, SEVEN + 4 * DAY)
 
-    said = [verdict(engine, settings, action, SEVEN + n * 30 * MINUTE) for n in (1, 2, 3, 144, 145)]
+    said = [
+        why(engine, settings, action, SEVEN + n * 30 * MINUTE).verdict for n in (1, 2, 3, 144, 145)
+    ]
     assert said == ["queued", "not_an_occurrence", "missed", "queued", "missed"]
 
 
@@ -138,29 +128,29 @@ def test_after_a_deletion_while_the_clock_was_ahead_it_is_deleted_from_the_right
     engine: sa.Engine, clock: VirtualClock, settings: Settings
 ) -> None:
     action = make_action(engine, when=HOURLY)
-    run_tick(engine, clock, SEVEN)
-    run_tick(engine, clock, SEVEN + DAY)
+    tick_at(clock, SEVEN)
+    tick_at(clock, SEVEN + DAY)
     deletion.delete(engine, action.uid, author())
 
-    run_tick(engine, clock, SEVEN + MINUTE)
+    tick_at(clock, SEVEN + MINUTE)
     clock.set(SEVEN + 2 * HOUR)
 
     asked = [SEVEN + HOUR, SEVEN + HOUR + MINUTE, SEVEN + 5 * HOUR]
-    assert [verdict(engine, settings, action, at) for at in asked] == ["deleted"] * 3
+    assert [why(engine, settings, action, at).verdict for at in asked] == ["deleted"] * 3
 
 
 def test_what_was_missed_before_the_right_clock_by_an_older_revision_stays_missed(
     engine: sa.Engine, clock: VirtualClock, settings: Settings
 ) -> None:
     action = make_action(engine, name="one", when=EVERY_MINUTE)
-    run_tick(engine, clock, SEVEN)
-    run_tick(engine, clock, SEVEN + 3 * HOUR)
+    tick_at(clock, SEVEN)
+    tick_at(clock, SEVEN + 3 * HOUR)
     change.apply_all(engine, [make_document(name="one", when=HOURLY)], author())
 
-    run_tick(engine, clock, SEVEN + HOUR + 30 * MINUTE)
+    tick_at(clock, SEVEN + HOUR + 30 * MINUTE)
 
     asked = [SEVEN + 7 * MINUTE, SEVEN + 89 * MINUTE, SEVEN + 91 * MINUTE]
-    said = [verdict(engine, settings, action, at) for at in asked]
+    said = [why(engine, settings, action, at).verdict for at in asked]
     assert said == ["missed", "missed", "not_an_occurrence"]
     ((span, count),) = spans_of(engine)
     assert (span["last_at"], count) == (SEVEN + 90 * MINUTE, 90)
@@ -170,7 +160,7 @@ def quarantine(engine: sa.Engine, clock: VirtualClock, now: datetime) -> None:
     with engine.begin() as connection:
         spoil(connection, plan="{}")
         connection.execute(sa.update(action_cursor).values(next_occurrence_at=now))
-    assert run_tick(engine, clock, now).quarantined == 1
+    assert tick_at(clock, now).quarantined == 1
 
 
 def repair(engine: sa.Engine) -> None:
@@ -179,8 +169,7 @@ def repair(engine: sa.Engine) -> None:
 
 def delete(engine: sa.Engine, clock: VirtualClock, now: datetime) -> None:
     clock.set(now)
-    with reading(engine) as connection:
-        uid: UUID = connection.execute(sa.select(actions.c.uid)).scalar_one()
+    uid: UUID = fetched(engine, sa.select(actions.c.uid)).scalar_one()
     deletion.delete(engine, uid, author())
 
 
@@ -192,29 +181,29 @@ def test_what_was_missed_before_the_right_clock_stays_missed_if_nothing_decides_
     ended: Callable[[sa.Engine, VirtualClock, datetime], None],
 ) -> None:
     action = make_action(engine, name="one", when=EVERY_MINUTE)
-    run_tick(engine, clock, SEVEN)
-    run_tick(engine, clock, SEVEN + 3 * HOUR)
+    tick_at(clock, SEVEN)
+    tick_at(clock, SEVEN + 3 * HOUR)
     ended(engine, clock, SEVEN + 3 * HOUR + MINUTE)
 
-    run_tick(engine, clock, SEVEN + HOUR + 30 * MINUTE)
-    run_tick(engine, clock, SEVEN + HOUR + 31 * MINUTE)
+    tick_at(clock, SEVEN + HOUR + 30 * MINUTE)
+    tick_at(clock, SEVEN + HOUR + 31 * MINUTE)
     if ended is quarantine:
         repair(engine)
 
     ((span, count),) = spans_of(engine)
     assert (span["last_at"], count) == (SEVEN + 90 * MINUTE, 90)
-    assert verdict(engine, settings, action, SEVEN + 7 * MINUTE) == "missed"
+    assert why(engine, settings, action, SEVEN + 7 * MINUTE).verdict == "missed"
 
 
 def test_a_tick_that_began_by_a_wrong_clock_decides_nothing_after_it_was_set_right(
     engine: sa.Engine, clock: VirtualClock
 ) -> None:
     action = make_action(engine, when=EVERY_MINUTE)
-    run_tick(engine, clock, SEVEN)
+    tick_at(clock, SEVEN)
     clock.set(SEVEN + DAY)
     found = look(engine, None, Sweeper(LEASE, NO_ALERTS))
     begun = Tick(engine, TickReport(found.now))
-    run_tick(engine, clock, SEVEN + MINUTE)
+    tick_at(clock, SEVEN + MINUTE)
 
     begun.decide_by_clock(100)
 
@@ -313,11 +302,11 @@ def test_whatever_the_clock_does_each_occurrence_has_one_outcome(
         connection.execute(sa.delete(installation))
         connection.execute(sa.update(actions).values(name=actions.c.uid))
     action = make_action(engine, name="lived", when=when, policy=policy)
-    run_tick(engine, clock, SEVEN)
+    tick_at(clock, SEVEN)
     recorded, now = 0, SEVEN
     for step in (*steps, 3_600, 60):
         now = max(now + timedelta(seconds=step), SEVEN + timedelta(seconds=1))
-        recorded += run_tick(engine, clock, now).recorded
+        recorded += tick_at(clock, now).recorded
 
     rows = rows_of(engine, action)
     own = {row["occurrence_at"] for row in rows}
@@ -361,16 +350,16 @@ def test_a_rename_at_any_instant_loses_and_doubles_nothing(
         connection.execute(sa.update(actions).values(name=actions.c.uid))
     policy = {"catch_up": "all", "look_back": "P2D", "overlap": "allow"}
     action = make_action(engine, name="old", when=when, policy=policy)
-    run_tick(engine, clock, SEVEN)
+    tick_at(clock, SEVEN)
     now = SEVEN
     for number, (seconds, is_tick) in enumerate(moves):
         now += timedelta(seconds=seconds)
         clock.set(now)
         if is_tick:
-            run_tick(engine, clock, now)
+            tick_at(clock, now)
         else:
             editing.rename(engine, action.uid, f"new {number}", author())
-    run_tick(engine, clock, now + MINUTE)
+    tick_at(clock, now + MINUTE)
 
     rows = rows_of(engine, action)
     wanted = list(occurrences_between(action.plan, action.uid, SEVEN, now + MINUTE))
@@ -383,6 +372,5 @@ def test_a_rename_at_any_instant_loses_and_doubles_nothing(
 
 
 def revision_of(engine: sa.Engine, action: Change) -> int:
-    with reading(engine) as connection:
-        query = sa.select(actions.c.revision).where(actions.c.uid == action.uid)
-        return int(connection.execute(query).scalar_one())
+    query = sa.select(actions.c.revision).where(actions.c.uid == action.uid)
+    return int(fetched(engine, query).scalar_one())

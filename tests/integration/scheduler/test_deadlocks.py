@@ -2,22 +2,19 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from random import Random
 from threading import Event
 
 import pytest
 import sqlalchemy as sa
 
-from models.store.notices.alerting import NO_ALERTS
 from scheduler.changes import change
-from scheduler.sweep import Sweeper
-from scheduler.tick import tick
 from tests.factories import author, make_action, make_document, rows_of
+from tests.ticks import MINUTE, run_tick
 from tests.virtual_clock import VirtualClock
 
 SEVEN = datetime(2027, 1, 4, 7, 0, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
 NAMES = [f"no {number}" for number in range(24)]
 WHENS = [{"cron_rule": rule, "timezone": "UTC"} for rule in ("* * * * *", "0 * * * *")]
 CHANGES = 60
@@ -38,7 +35,7 @@ def test_ticks_and_changes_that_need_the_same_rows_all_end(engine: sa.Engine) ->
 
     def ticks() -> None:
         while not is_over.is_set():
-            tick(engine, None, Sweeper(timedelta(seconds=45), NO_ALERTS))
+            run_tick(engine)
 
     def ends(act: Callable[[], None]) -> None:
         try:

@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from minutebook.steps import SmallApp
 from models.sql import database_now
 from models.store import actions
-from models.store.notices.alerting import NO_ALERTS
 from models.store.tenants import storing
 from models.tables import actions as actions_table
 from models.tables import audit, operations
@@ -19,9 +18,9 @@ from models.tenant.document import parse_small_app
 from runtime.database import reading
 from scheduler.changes import change, default_actions, deletion, editing
 from scheduler.changes.validation import ChangeContext
-from scheduler.sweep import Sweeper
-from scheduler.tick import tick
 from tests.factories import DEFAULT_APP, STEPS, author, make_action
+from tests.ticks import run_tick
+from tests.transactions import execute, fetched
 
 
 def maintenance_of(engine: sa.Engine, app: SmallApp = DEFAULT_APP) -> list[dict[str, Any]]:
@@ -64,8 +63,7 @@ def test_migrate_gives_each_small_app_its_maintenance_at_four_in_its_zone(
 def test_who_made_it_stands_in_the_audit(engine: sa.Engine) -> None:
     default_actions.migrate(engine, STEPS)
 
-    with reading(engine) as connection:
-        row = connection.execute(sa.select(audit)).one()
+    row = fetched(engine, sa.select(audit)).one()
     assert (row.actor, row.verb, row.details) == (
         "minutebook", "action.create", {"name": "maintenance"},
     )  # fmt: skip
@@ -93,8 +91,7 @@ def test_what_an_admin_made_of_it_stays(engine: sa.Engine, admin: str) -> None:
         document = default_actions.maintenance_document("Asia/Tokyo")
         change.apply_all(engine, [document], author())
     else:
-        with engine.begin() as connection:
-            connection.execute(sa.update(actions_table).values(name="nightly"))
+        execute(engine, sa.update(actions_table).values(name="nightly"))
     before = maintenance_of(engine)
 
     again = default_actions.migrate(engine, STEPS)
@@ -149,10 +146,9 @@ def test_a_machine_that_slept_at_four_is_maintained_when_it_wakes_up(engine: sa.
     (action,) = maintenance_of(engine)
     four = (action["created_at"] + timedelta(days=1)).replace(hour=4, minute=0, second=0)
 
-    tick(engine, four + timedelta(hours=9), Sweeper(timedelta(seconds=45), NO_ALERTS))
+    run_tick(engine, four + timedelta(hours=9))
 
-    with reading(engine) as connection:
-        rows = connection.execute(sa.select(operations)).all()
+    rows = fetched(engine, sa.select(operations)).all()
     assert [(row.occurrence_at, row.state) for row in rows if row.state != "missed"] == [
         (four.replace(microsecond=0), "queued")
     ]

@@ -1,10 +1,5 @@
 """Delete all actions of an owner or a small app, also after a kill."""
 
-import os
-import signal
-import subprocess
-import sys
-from collections.abc import Callable
 from datetime import timedelta
 from threading import Thread
 from typing import Any
@@ -19,22 +14,18 @@ from models.sql import read_clock
 from models.store import tenants
 from models.store.actions import cursors
 from models.store.actions import deletion as deletions
-from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import backfills
 from models.store.scope import WHOLE_INSTALLATION
 from models.store.tenants import storing
 from models.tables import actions, audit, operations, revisions
 from models.tenant.document import parse_small_app
 from runtime.clock import wait_for
-from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes import Change, deletion
 from scheduler.changes.change import create_all
 from scheduler.changes.deletion import delete_app, delete_many
 from scheduler.changes.validation import ChangeContext
 from scheduler.on_demand.backfill import cancel as cancel_backfill
-from scheduler.sweep import Sweeper
-from scheduler.tick import tick
 from tests.factories import (
     STEPS,
     author,
@@ -45,6 +36,8 @@ from tests.factories import (
     row_of,
     waits_for_lock,
 )
+from tests.ticks import run_tick
+from tests.transactions import clock_of, fetched
 
 
 @pytest.fixture
@@ -68,14 +61,7 @@ def delete_owned(engine: sa.Engine, owner: str) -> list[Change]:
 
 def left(engine: sa.Engine) -> list[str]:
     query = sa.select(actions.c.name).where(actions.c.deleted_at.is_(None))
-    with reading(engine) as connection:
-        return sorted(connection.execute(query).scalars())
-
-
-def count_left(engine: sa.Engine) -> int:
-    query = sa.select(sa.func.count()).where(actions.c.deleted_at.is_(None))
-    with reading(engine) as connection:
-        return int(connection.execute(query).scalar_one())
+    return sorted(fetched(engine, query).scalars())
 
 
 def test_deleting_by_owner_takes_the_owners_actions_along_and_no_other(
@@ -96,8 +82,7 @@ def test_deleting_by_owner_takes_the_owners_actions_along_and_no_other(
 
 
 def test_what_was_due_is_decided_and_unstarted_operations_are_cancelled(engine: sa.Engine) -> None:
-    with reading(engine) as connection:
-        now = read_clock(connection)
+    now = clock_of(engine)
     since = now - timedelta(minutes=3)
     action = make_action(engine, since=since, owner="o", policy={"overlap": "allow"})
     waits = make_operation(engine, action, now - timedelta(minutes=30))
@@ -106,10 +91,9 @@ def test_what_was_due_is_decided_and_unstarted_operations_are_cancelled(engine: 
 
     assert [one.cancelled for one in deleted] == [2]
     assert row_of(engine, waits)["state"] == OperationState.CANCELLED
-    with reading(engine) as connection:
-        states = connection.execute(sa.select(operations.c.state)).scalars().all()
-        ended = connection.execute(sa.select(revisions.c.end_reason)).scalars().all()
-        verbs = connection.execute(sa.select(audit.c.verb)).scalars().all()
+    states = fetched(engine, sa.select(operations.c.state)).scalars().all()
+    ended = fetched(engine, sa.select(revisions.c.end_reason)).scalars().all()
+    verbs = fetched(engine, sa.select(audit.c.verb)).scalars().all()
     assert sorted(states)[:2] == ["cancelled", "cancelled"]
     assert set(states) <= {"cancelled", "missed"}
     assert ended == ["deleted"]
@@ -228,47 +212,36 @@ def test_the_tick_goes_on_while_many_are_deleted(
     monkeypatch.setattr(deletion, "AT_ONCE", 40)
     make_many(engine, 400, owner="many")
     other = make(engine, shop, 1)
-    with reading(engine) as connection:
-        now = read_clock(connection) + timedelta(minutes=1)
+    now = clock_of(engine) + timedelta(minutes=1)
     deleter = Thread(target=delete_owned, args=(engine, "many"))
     deleter.start()
 
-    tick(engine, now, Sweeper(timedelta(seconds=45), NO_ALERTS))
+    run_tick(engine, now)
     deleter.join()
 
     assert left(engine) == ["action 0"]
-    with reading(engine) as connection:
-        mine = operations.c.action_uid == other[0]
-        assert connection.execute(sa.select(sa.func.count()).where(mine)).scalar_one() == 1
-        unstarted = operations.c.state.in_(("pending", "queued")) & (
-            operations.c.action_uid != other[0]
-        )
-        assert connection.execute(sa.select(operations.c.id).where(unstarted)).all() == []
-
-
-@pytest.fixture
-def command(settings: Settings) -> Callable[..., list[str]]:
-    def make_command(*words: str) -> list[str]:
-        return [sys.executable, "-m", "minutebook", "--home", str(settings.home), *words]
-
-    return make_command
+    mine = operations.c.action_uid == other[0]
+    assert fetched(engine, sa.select(sa.func.count()).where(mine)).scalar_one() == 1
+    unstarted = operations.c.state.in_(("pending", "queued")) & (
+        operations.c.action_uid != other[0]
+    )
+    assert fetched(engine, sa.select(operations.c.id).where(unstarted)).all() == []
 
 
 def test_one_that_is_killed_on_the_way_is_finished_by_asking_again(
-    settings: Settings, engine: sa.Engine, command: Callable[..., list[str]]
+    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    count = 5 * deletion.AT_ONCE
-    make_many(engine, count, owner="many")
-    url = settings.database_url.get_secret_value()
-    environment = {**os.environ, **({"SCHED_DATABASE_URL": url} if url else {})}
-    words = command("action", "delete", "--owner", "many", "--json")
-    process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL)
-    assert wait_for(lambda: count_left(engine) < count, 120)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    rest = count_left(engine)
-    assert rest % deletion.AT_ONCE == 0
+    monkeypatch.setattr(deletion, "AT_ONCE", 3)
+    make_many(engine, 8, owner="many")
 
-    done = subprocess.run(words, env=environment, check=False, capture_output=True, timeout=240)
+    def die(_: sa.Engine) -> None:
+        raise KeyboardInterrupt
 
-    assert (done.returncode, count_left(engine)) == ((0, 0) if rest else (2, 0))
+    with monkeypatch.context() as patch:
+        patch.setattr(deletion, "give_way", die)
+        with pytest.raises(KeyboardInterrupt):
+            delete_owned(engine, "many")
+
+    assert len(left(engine)) == 5
+    assert len(delete_owned(engine, "many")) == 5
+    assert left(engine) == []

@@ -1,6 +1,6 @@
 """What ends an operation records and sends at once what is due by that, and never fails by it."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -9,7 +9,6 @@ import sqlalchemy as sa
 
 from models.operation import OperationState
 from models.store.actions import cursors
-from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.end import EndResult, Outcome
 from models.store.operations.take import Claim
 from models.tables import action_cursor, actions, operations
@@ -19,16 +18,14 @@ from scheduler.changes import Change
 from scheduler.changes.editing import set_active
 from scheduler.events.dependants import send_ended
 from scheduler.on_demand.manual import run_now
-from scheduler.sweep import Sweeper
-from scheduler.tick import tick
-from tests.attempts import claim, end
 from tests.factories import author, make_action, rows_of, spoil
 from tests.integration.scheduler.test_events import make_user
 from tests.servers import Broker
+from tests.ticks import MINUTE, tick_at
+from tests.transactions import claim_as, execute, finish
 from tests.virtual_clock import VirtualClock
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-MINUTE, LEASE = timedelta(minutes=1), timedelta(seconds=45)
 YEARLY = {"cron_rule": "0 3 1 1 *", "timezone": "UTC"}
 SUCCESS = OperationState.SUCCESS
 
@@ -60,20 +57,13 @@ def run(engine: sa.Engine, id: UUID) -> None:
 
 
 def run_to_end(engine: sa.Engine, id: UUID) -> EndResult:
-    with engine.begin() as connection:
-        assert isinstance(claim(connection, id, 1, "worker", alerts=NO_ALERTS), Claim)
-    with engine.begin() as connection:
-        return end(connection, id, 1, Outcome(SUCCESS), alerts=NO_ALERTS)
+    assert isinstance(claim_as(engine, id, 1, "worker"), Claim)
+    return finish(engine, id, Outcome(SUCCESS))
 
 
 @pytest.fixture(autouse=True)
 def clock(engine: sa.Engine) -> VirtualClock:
     return VirtualClock(engine, NOON)
-
-
-def next_tick(engine: sa.Engine, clock: VirtualClock) -> None:
-    clock.set(NOON + MINUTE)
-    tick(engine, None, Sweeper(LEASE, NO_ALERTS))
 
 
 def test_a_chain_goes_on_without_a_tick(engine: sa.Engine, broker: Broker) -> None:
@@ -96,7 +86,7 @@ def test_the_next_tick_adds_nothing(engine: sa.Engine, clock: VirtualClock) -> N
     ended(engine, one)
     before = rows_of(engine, two)
 
-    next_tick(engine, clock)
+    tick_at(clock, NOON + MINUTE)
 
     assert [row["id"] for row in rows_of(engine, two)] == [row["id"] for row in before]
     assert len(before) == 1
@@ -159,7 +149,7 @@ def test_a_dependant_that_is_being_changed_is_left_to_the_tick(
     other.dispose()
     before = (len(rows_of(engine, two)), len(rows_of(engine, three)))
 
-    next_tick(engine, clock)
+    tick_at(clock, NOON + MINUTE)
 
     assert before == (0, 1)
     assert (len(rows_of(engine, two)), len(rows_of(engine, three))) == (1, 1)
@@ -177,11 +167,10 @@ def test_what_cannot_be_recorded_is_left_to_the_tick(
     send_ended(engine, result)
     rename(engine, "gone", "action_cursor")
     before = rows_of(engine, two)
-    next_tick(engine, clock)
+    tick_at(clock, NOON + MINUTE)
 
     assert (before, len(rows_of(engine, two))) == ([], 1)
 
 
 def rename(engine: sa.Engine, table: str, name: str) -> None:
-    with engine.begin() as connection:
-        connection.execute(sa.text(f"ALTER TABLE {table} RENAME TO {name}"))
+    execute(engine, sa.text(f"ALTER TABLE {table} RENAME TO {name}"))

@@ -20,10 +20,10 @@ from models.store.tick_work import EVERYTHING
 from models.tables import operations
 from models.worker_kinds import EXECUTE_QUICK
 from runtime.clock import wait_for
-from runtime.database import reading
 from scheduler.sweep import MOST_RESERVED, Sweeper, _dispatch
 from tests.factories import make_action, make_operation, row_of, update_operation
 from tests.servers import Broker
+from tests.transactions import fetched
 from tests.virtual_clock import VirtualClock
 
 AT = datetime(2026, 8, 1, tzinfo=UTC)
@@ -93,15 +93,13 @@ def test_two_that_sent_the_same_messages_in_other_orders_both_mark_them(engine: 
         for one in both:
             one.result()
 
-    with reading(engine) as connection:
-        sent = sa.select(operations.c.sendings).order_by(operations.c.id)
-        assert connection.execute(sent).scalars().all() == [2, 2, 2]
+    sent = sa.select(operations.c.sendings).order_by(operations.c.id)
+    assert fetched(engine, sent).scalars().all() == [2, 2, 2]
 
 
 def _waiting(engine: sa.Engine) -> int:
     query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-    with reading(engine) as connection:
-        return int(connection.execute(sa.text(query)).scalar_one())
+    return int(fetched(engine, sa.text(query)).scalar_one())
 
 
 def test_an_unexpected_error_while_sending_keeps_no_alert_back(

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from cli.render import text_of
-from models.sql import database_now, read_clock
+from models.sql import database_now
 from models.store import key_values
 from models.store.actions.downtime import in_words, last_downtime
 from models.store.notices.alerting import NO_ALERTS
@@ -28,23 +28,17 @@ from services.status import status_in
 from tasks import backfill as filling
 from tests.factories import STEPS, make_action, make_many, spans_of
 from tests.statements import executed
+from tests.ticks import HOUR, LEASE, MINUTE, run_tick
+from tests.transactions import clock_of, fetched
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
-HOUR = timedelta(hours=1)
-LEASE = timedelta(seconds=45)
 EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
-
-
-def run_tick(engine: sa.Engine, now: datetime) -> TickReport:
-    return tick(engine, now, Sweeper(LEASE, NO_ALERTS))
 
 
 def in_tables(engine: sa.Engine) -> tuple[int, int, int]:
     """Return occurrences, sent and missed as the tables have them."""
     rows = sa.select(operations.c.state, sa.func.count()).group_by(operations.c.state)
-    with reading(engine) as connection:
-        by_state = {row[0]: row[1] for row in connection.execute(rows)}
+    by_state = {row[0]: row[1] for row in fetched(engine, rows)}
     missed = by_state.pop("missed", 0) + sum(count for _, count in spans_of(engine))
     sent = sum(by_state.values())
     return sent + missed, sent, missed
@@ -116,8 +110,7 @@ def test_what_was_before_and_what_was_asked_for_is_not_of_the_downtime(engine: s
 
 def test_batches_and_two_daemons_make_one_downtime(engine: sa.Engine) -> None:
     make_many(engine, 60, when=EVERY_MINUTE)
-    with reading(engine) as connection:
-        now = read_clock(connection)
+    now = clock_of(engine)
     run_tick(engine, now)
 
     def wake_up(_: int) -> TickReport:
@@ -126,8 +119,7 @@ def test_batches_and_two_daemons_make_one_downtime(engine: sa.Engine) -> None:
     with ThreadPoolExecutor(2) as pool:
         reports = list(pool.map(wake_up, range(2)))
 
-    with reading(engine) as connection:
-        noted = [one.downtime for one in reports if one.downtime is not None]
+    noted = [one.downtime for one in reports if one.downtime is not None]
     assert noted
     counts = max((one["occurrences"], one["sent"], one["missed"]) for one in noted)
     assert counts == in_tables(engine) == (1200, 60, 1140)
@@ -207,10 +199,9 @@ def test_a_tick_that_dies_leaves_the_cause_to_the_next(
         run_tick(engine, NOON + HOUR)
     run_tick(engine, NOON + HOUR + later)
 
-    with reading(engine) as connection:
-        its = sa.select(operations.c.occurrence_at, operations.c.reason)
-        rows = connection.execute(its.where(operations.c.state == "missed")).all()
-        spans = connection.execute(sa.select(missed_spans.c.last_at, missed_spans.c.reason)).all()
+    its = sa.select(operations.c.occurrence_at, operations.c.reason)
+    rows = fetched(engine, its.where(operations.c.state == "missed")).all()
+    spans = fetched(engine, sa.select(missed_spans.c.last_at, missed_spans.c.reason)).all()
     downtime = [reason for at, reason in [*rows, *spans] if at <= until]
     assert downtime
     cause = "no daemon ticked from 2027-01-04T12:00:00Z to 2027-01-04T13:"
@@ -237,8 +228,7 @@ def test_each_of_two_outages_from_the_same_second_on_is_told(engine: sa.Engine) 
 def test_status_shows_it_for_a_day_and_a_backfill_changes_nothing(
     engine: sa.Engine, settings: Settings
 ) -> None:
-    with reading(engine) as connection:
-        now = read_clock(connection).replace(second=0, microsecond=0)
+    now = clock_of(engine).replace(second=0, microsecond=0)
     run_tick(engine, now - 40 * MINUTE)
     action = make_action(engine, when=EVERY_MINUTE, since=now - 40 * MINUTE)
     run_tick(engine, now)
@@ -264,8 +254,7 @@ def test_status_shows_it_for_a_day_and_a_backfill_changes_nothing(
 
 
 def test_status_says_it_in_one_line(engine: sa.Engine, settings: Settings) -> None:
-    with reading(engine) as connection:
-        now = read_clock(connection).replace(second=0, microsecond=0)
+    now = clock_of(engine).replace(second=0, microsecond=0)
     run_tick(engine, now - 10 * MINUTE)
     make_action(engine, name="feed", when=EVERY_MINUTE, since=now - 10 * MINUTE)
     run_tick(engine, now)

@@ -12,7 +12,6 @@ import sqlalchemy as sa
 from models.errors import InvalidAction, Refused
 from models.store.notices.alerting import NO_ALERTS
 from models.tables import actions, metadata, revisions
-from runtime.database import reading
 from scheduler.changes import Change, Done
 from scheduler.changes.change import apply_all, create_all
 from scheduler.changes.editing import replace_document
@@ -20,23 +19,21 @@ from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.factories import author, make_action, make_document, rows_of
 from tests.servers import Broker
+from tests.ticks import HOUR, LEASE, MINUTE, run_tick
+from tests.transactions import fetched
 from tests.virtual_clock import VirtualClock
 
 MONDAY = datetime(2027, 1, 4, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
-HOUR = timedelta(hours=1)
 HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
 DAILY = {"cron_rule": "0 5 * * *", "timezone": "UTC"}
-LEASE = timedelta(seconds=45)
 
 
 def tables(engine: sa.Engine) -> dict[str, list[Any]]:
     """Return every row of every table."""
-    with reading(engine) as connection:
-        return {
-            table.name: [tuple(row) for row in connection.execute(sa.select(table))]
-            for table in metadata.sorted_tables
-        }
+    return {
+        table.name: [tuple(row) for row in fetched(engine, sa.select(table))]
+        for table in metadata.sorted_tables
+    }
 
 
 def told(made: list[Change]) -> list[tuple[object, ...]]:
@@ -153,10 +150,9 @@ def test_changes_and_dry_runs_side_by_side_come_one_after_the_other(engine: sa.E
 
     stored = [one for n, changes in enumerate(made) if n % 4 != 3 for one in changes]
     new = sorted((one.name, one.revision) for one in stored if one.change is not Done.UNCHANGED)
-    with reading(engine) as connection:
-        query = sa.select(actions.c.name, revisions.c.number).join_from(revisions, actions)
-        # Each revision was made once.
-        assert sorted(tuple(row) for row in connection.execute(query)) == new
+    query = sa.select(actions.c.name, revisions.c.number).join_from(revisions, actions)
+    # Each revision was made once.
+    assert sorted(tuple(row) for row in fetched(engine, query)) == new
     assert sum(one.change is Done.CREATED for one in stored) == len(names)
 
 
@@ -172,7 +168,7 @@ def test_applying_sends_exactly_what_the_dry_run_listed(engine: sa.Engine, seed:
     when = random.choice([HOURLY, {"every": "PT25M"}, {"cron_rule": "*/10 * * * *"}])
     action = make_action(engine, name="one", when=when, policy=policy)
     clock.set(MONDAY + random.randrange(200) * MINUTE)
-    tick(engine, None, Sweeper(LEASE, NO_ALERTS))
+    run_tick(engine)
     clock.set(clock.now + random.randrange(300) * MINUTE + timedelta(seconds=random.randrange(60)))
     before = {row["id"]: row["state"] for row in rows_of(engine, action)}
     document = make_document(name="one", when=DAILY, policy=policy)

@@ -1,32 +1,26 @@
 """Events that become known between two ticks, or while their action changes."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from models.store.notices.alerting import NO_ALERTS
 from models.store.people import events, users
 from models.users import parse_users
 from runtime.config import Settings
-from runtime.database import reading
 from scheduler.changes import Change
 from scheduler.changes.change import apply_all
 from scheduler.changes.deletion import delete
 from scheduler.changes.editing import set_active
-from scheduler.explain import Explanation, explain
-from scheduler.sweep import Sweeper
-from scheduler.tick import tick
 from tests.factories import author, make_action, make_document, rows_of
+from tests.ticks import MINUTE, SECOND, tick_at
+from tests.transactions import why
 from tests.virtual_clock import VirtualClock
 
 NOON = datetime(2027, 1, 4, 11, 40, tzinfo=UTC)
-SECOND = timedelta(seconds=1)
-MINUTE = timedelta(minutes=1)
 PAID = {"on": "order.paid"}
-LEASE = timedelta(seconds=45)
 
 
 @pytest.fixture
@@ -44,19 +38,9 @@ def clock(engine: sa.Engine) -> VirtualClock:
     return clock
 
 
-def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> None:
-    clock.set(now)
-    tick(engine, None, Sweeper(LEASE, NO_ALERTS))
-
-
 def become_known(engine: sa.Engine, at: datetime) -> None:
     with engine.begin() as connection:
         events.add(connection, 1, "order.paid", at.isoformat(), "ann", at)
-
-
-def why(engine: sa.Engine, settings: Settings, action: Change, at: datetime) -> Explanation:
-    with reading(engine) as connection:
-        return explain(action.uid, at, connection, settings)
 
 
 def on_paid(**policy: str) -> dict[str, Any]:
@@ -67,13 +51,13 @@ def test_an_event_that_became_known_in_time_between_two_ticks_is_sent(
     engine: sa.Engine, clock: VirtualClock, settings: Settings
 ) -> None:
     action = make_action(engine, **on_paid(look_back="PT1M"))
-    run_tick(engine, clock, NOON - MINUTE)
-    run_tick(engine, clock, NOON)
+    tick_at(clock, NOON - MINUTE)
+    tick_at(clock, NOON)
     clock.set(NOON + 2 * SECOND)
     become_known(engine, NOON - 2 * SECOND)
 
     before = why(engine, settings, action, NOON - 2 * SECOND)
-    run_tick(engine, clock, NOON + MINUTE)
+    tick_at(clock, NOON + MINUTE)
 
     assert (before.verdict, "would be sent" in before.text) == ("undecided", True)
     assert [row["state"] for row in rows_of(engine, action)] == ["queued"]
@@ -84,13 +68,13 @@ def test_a_change_of_the_look_back_alone_loses_no_event_on_its_way(
     engine: sa.Engine, clock: VirtualClock, look_back: str
 ) -> None:
     action = make_action(engine, **on_paid(look_back="PT5M"))
-    run_tick(engine, clock, NOON)
+    tick_at(clock, NOON)
     clock.set(NOON + SECOND)
     apply_all(engine, [make_document(**on_paid(look_back=look_back))], author())
     clock.set(NOON + 2 * SECOND)
     become_known(engine, NOON - 2 * SECOND)
 
-    run_tick(engine, clock, NOON + MINUTE)
+    tick_at(clock, NOON + MINUTE)
 
     assert [row["state"] for row in rows_of(engine, action)] == ["queued"]
 
@@ -99,11 +83,11 @@ def test_a_longer_look_back_runs_nothing_that_was_too_late_before(
     engine: sa.Engine, clock: VirtualClock
 ) -> None:
     action = make_action(engine, **on_paid(look_back="PT5M"))
-    run_tick(engine, clock, NOON)
+    tick_at(clock, NOON)
     become_known(engine, NOON - 20 * MINUTE)
     apply_all(engine, [make_document(**on_paid(look_back="P1D"))], author())
 
-    run_tick(engine, clock, NOON + MINUTE)
+    tick_at(clock, NOON + MINUTE)
 
     assert rows_of(engine, action) == []
 
@@ -135,12 +119,12 @@ def test_an_event_that_became_known_after_a_change_has_no_record(
     changes: Callable[[sa.Engine, VirtualClock, Change], object],
 ) -> None:
     action = make_action(engine, **on_paid(look_back="PT5M"))
-    run_tick(engine, clock, NOON)
+    tick_at(clock, NOON)
     clock.set(NOON + SECOND)
     changes(engine, clock, action)
     clock.set(NOON + 3 * SECOND)
     become_known(engine, NOON - 2 * SECOND)
-    run_tick(engine, clock, NOON + MINUTE)
+    tick_at(clock, NOON + MINUTE)
 
     found = why(engine, settings, action, NOON - 2 * SECOND)
 
@@ -152,10 +136,10 @@ def test_a_second_of_a_missed_span_at_which_nobody_was_due_is_no_occurrence(
     engine: sa.Engine, clock: VirtualClock, settings: Settings
 ) -> None:
     action = make_action(engine, **on_paid(look_back="PT5M"))
-    run_tick(engine, clock, NOON - 50 * MINUTE)
+    tick_at(clock, NOON - 50 * MINUTE)
     for minute in range(20, 45):
         become_known(engine, NOON - minute * MINUTE)
-    run_tick(engine, clock, NOON)
+    tick_at(clock, NOON)
 
     asked = [NOON - 40 * MINUTE, NOON - 40 * MINUTE + SECOND]
     assert [why(engine, settings, action, at).verdict for at in asked] == [
@@ -179,9 +163,9 @@ def test_a_user_may_become_a_recipient_within_the_look_back(
     action = make_action(engine, **on_paid(look_back="PT5M"))
     clock.set(NOON - 2 * SECOND)
     become_known(engine, NOON - 2 * SECOND)
-    run_tick(engine, clock, NOON)
+    tick_at(clock, NOON)
     stored(engine, active=True)
-    run_tick(engine, clock, NOON + MINUTE)
+    tick_at(clock, NOON + MINUTE)
 
     assert [row["subject"] for row in rows_of(engine, action)] == ["ann"]
 
@@ -189,13 +173,13 @@ def test_a_user_may_become_a_recipient_within_the_look_back(
 def test_an_event_after_a_change_by_a_clock_a_little_ahead_is_not_lost(
     engine: sa.Engine, clock: VirtualClock
 ) -> None:
-    run_tick(engine, clock, NOON + 4 * MINUTE)
+    tick_at(clock, NOON + 4 * MINUTE)
     action = make_action(engine, **on_paid(look_back="PT5M"))
-    run_tick(engine, clock, NOON + 4 * MINUTE + SECOND)
-    run_tick(engine, clock, NOON)
+    tick_at(clock, NOON + 4 * MINUTE + SECOND)
+    tick_at(clock, NOON)
     clock.set(NOON + MINUTE)
     become_known(engine, NOON + MINUTE)
 
-    run_tick(engine, clock, NOON + 2 * MINUTE)
+    tick_at(clock, NOON + 2 * MINUTE)
 
     assert [row["state"] for row in rows_of(engine, action)] == ["queued"]

@@ -12,7 +12,6 @@ import sqlalchemy as sa
 
 from broker.app import configure
 from models.fingerprint import str_to_uuid
-from models.sql import read_clock
 from models.store import key_values
 from models.store.actions.cursors import lock
 from models.store.actions.status import perhaps_unhealthy
@@ -46,35 +45,30 @@ from tests.factories import (
     spoil,
 )
 from tests.servers import Broker
+from tests.ticks import DAY, MINUTE, run_tick
+from tests.transactions import clock_of, execute, fetched
 from tests.virtual_clock import VirtualClock
 
 NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
-DAY = timedelta(days=1)
 LONG_AGO = NOW - 400 * DAY
 WEEK_AFTER = {"after": "instance.user.last_seen", "delay": "P7DT30S"}
-
-
-def run_tick(engine: sa.Engine, now: datetime) -> TickReport:
-    return tick(engine, now, Sweeper(timedelta(seconds=45), NO_ALERTS))
 
 
 def make_user(engine: sa.Engine, id: str, **values: Any) -> None:
     """Store a user who was made and activated long ago."""
     row = {"active": True, "created_at": LONG_AGO, "activated_at": LONG_AGO, "email": f"{id}@x.org"}
-    with engine.begin() as connection:
-        connection.execute(
-            sa.insert(users).values({**row, **values, "small_app_id": DEFAULT_APP.id, "id": id})
-        )
+    execute(
+        engine, sa.insert(users).values({**row, **values, "small_app_id": DEFAULT_APP.id, "id": id})
+    )
 
 
 def make_event(engine: sa.Engine, event: str, id: str, subject: str, at: datetime) -> None:
-    with engine.begin() as connection:
-        connection.execute(
-            sa.insert(events).values(
-                small_app_id=DEFAULT_APP.id, event=event, id=id, subject=subject, occurred_at=at
-            )
-        )
+    execute(
+        engine,
+        sa.insert(events).values(
+            small_app_id=DEFAULT_APP.id, event=event, id=id, subject=subject, occurred_at=at
+        ),
+    )
 
 
 def decided_until(engine: sa.Engine, at: datetime) -> None:
@@ -180,8 +174,7 @@ def test_after_a_downtime_the_late_ones_are_missed_and_counted(engine: sa.Engine
 
     rows = rows_of(engine, action)
     states = [row["state"] for row in rows]
-    with reading(engine) as connection:
-        (span,) = connection.execute(sa.select(missed_spans)).mappings()
+    (span,) = fetched(engine, sa.select(missed_spans)).mappings()
     assert states == ["missed"] * 10 + ["queued"] * 4
     assert {row["reason"] for row in rows} == {"too late", None}
     assert (span["count"], span["reason"]) == (16, "too late")
@@ -225,8 +218,7 @@ def test_two_daemons_at_once_record_each_event_once(engine: sa.Engine, broker: B
     run_tick(engine, NOW)
     rows = rows_of(engine, action)
     due = [row for row in rows if row["state"] == "queued"]
-    with reading(engine) as connection:
-        spans = connection.execute(sa.select(missed_spans.c.count)).scalars().all()
+    spans = fetched(engine, sa.select(missed_spans.c.count)).scalars().all()
     assert len(due) == 20
     assert len(broker.messages("quick")) == 20
     assert spans == [200 - 20 - 10]
@@ -248,8 +240,7 @@ def test_a_clock_that_went_back_withdraws_what_it_took_for_missed(engine: sa.Eng
     for minute in range(1, 21):
         run_tick(engine, NOW + minute * MINUTE)
 
-    with reading(engine) as connection:
-        assert connection.execute(sa.select(missed_spans)).all() == []
+    assert fetched(engine, sa.select(missed_spans)).all() == []
     assert (ahead.missed, back.clock_set_back_s, nothing) == (20, 2 * 86_400, [])
     assert told(rows_of(engine, action)) == [(f"{n:02}", "queued") for n in range(20)]
 
@@ -357,8 +348,7 @@ class TestEdits:
     @pytest.fixture
     def now(self, engine: sa.Engine) -> datetime:
         """The database's clock: changes decide by it."""
-        with reading(engine) as connection:
-            return read_clock(connection)
+        return clock_of(engine)
 
     def test_an_edit_of_something_else_loses_no_event(
         self, engine: sa.Engine, now: datetime
@@ -443,8 +433,7 @@ class TestEdits:
         run_tick(engine, now + MINUTE)
 
         assert [len(rows_of(engine, action)) for action in made] == [10, 10]
-        with reading(engine) as connection:
-            spans = connection.execute(sa.select(missed_spans)).mappings().all()
+        spans = fetched(engine, sa.select(missed_spans)).mappings().all()
         assert {span["action_uid"]: span["count"] for span in spans} == {
             action.uid: 10 for action in made
         }
@@ -520,16 +509,14 @@ def test_what_is_late_waits_for_whoever_changes_its_action(
         during = run_tick(engine, NOW).missed
     after = run_tick(engine, NOW + MINUTE).missed
 
-    with reading(engine) as connection:
-        spans = connection.execute(sa.select(missed_spans.c.count)).scalars().all()
+    spans = fetched(engine, sa.select(missed_spans.c.count)).scalars().all()
     assert (during, after, spans) == (0, 30, [5, 5])
     engine.dispose()
 
 
 def test_what_retention_prunes_is_never_sent_again(engine: sa.Engine, broker: Broker) -> None:
     """Only history beyond the reach of a tick is pruned."""
-    with reading(engine) as connection:
-        now = read_clock(connection).replace(microsecond=0)
+    now = clock_of(engine).replace(microsecond=0)
     action = make_action(engine, when={"on": "instance.user.last_seen"}, since=now - 9 * DAY)
     decided_until(engine, now - 9 * DAY)
     for number in range(12):

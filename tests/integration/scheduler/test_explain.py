@@ -10,8 +10,7 @@ import sqlalchemy as sa
 from models.errors import NotFound
 from models.fingerprint import drawn_offset, jitter_offset
 from models.operation import OperationState
-from models.sql import database_now, read_clock
-from models.store import ticks
+from models.sql import database_now
 from models.store import workers as worker_store
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.end import Outcome
@@ -22,8 +21,6 @@ from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes import Change, change, deletion, editing
 from scheduler.explain import Explanation, explain
-from scheduler.sweep import Sweeper
-from scheduler.tick import tick
 from tests.attempts import claim, end
 from tests.factories import (
     author,
@@ -33,12 +30,12 @@ from tests.factories import (
     spoil,
     update_operation,
 )
+from tests.ticks import MINUTE, run_tick
+from tests.transactions import clock_of, execute
 
 SEVEN = datetime(2027, 1, 4, 6, 0, tzinfo=UTC)  # a Monday, 07:00 in Paris
-MINUTE = timedelta(minutes=1)
 WEEK = timedelta(days=7)
 WEEKLY = {"cron_rule": "0 7 * * 1", "timezone": "Europe/Paris"}
-LEASE = timedelta(seconds=45)
 
 
 @pytest.fixture
@@ -61,16 +58,14 @@ class Why:
 def make_weekly(engine: sa.Engine, **changes: Any) -> Change:
     """Store a weekly action as if it had been made a minute before its first Monday."""
     action = make_action(engine, name="weekly", when=WEEKLY, since=SEVEN - MINUTE, **changes)
-    with engine.begin() as connection:
-        connection.execute(sa.update(revisions).values(effective_from=SEVEN - MINUTE))
+    execute(engine, sa.update(revisions).values(effective_from=SEVEN - MINUTE))
     return action
 
 
 def make_weekly_with(engine: sa.Engine, **keys: Any) -> Change:
     """Store the weekly action with more keys of its rule."""
     action = make_action(engine, name="weekly", when={**WEEKLY, **keys}, since=SEVEN - MINUTE)
-    with engine.begin() as connection:
-        connection.execute(sa.update(revisions).values(effective_from=SEVEN - MINUTE))
+    execute(engine, sa.update(revisions).values(effective_from=SEVEN - MINUTE))
     return action
 
 
@@ -123,8 +118,7 @@ def test_before_its_creation_an_action_has_no_occurrence(engine: sa.Engine, why:
 
 def test_what_lies_ahead_is_not_due_yet(engine: sa.Engine, why: Why) -> None:
     action = make_action(engine, when={"cron_rule": "0 0 1 1 *", "timezone": "UTC"})
-    with reading(engine) as connection:
-        now = read_clock(connection)
+    now = clock_of(engine)
     found = why(action, datetime(now.year + 2, 1, 1, tzinfo=UTC))
 
     assert found.verdict == "not_due_yet"
@@ -132,11 +126,9 @@ def test_what_lies_ahead_is_not_due_yet(engine: sa.Engine, why: Why) -> None:
 
 
 def test_an_instant_that_came_without_a_tick_is_undecided(engine: sa.Engine, why: Why) -> None:
-    with reading(engine) as connection:
-        now = read_clock(connection)
+    now = clock_of(engine)
     action = make_action(engine, since=now - timedelta(minutes=3))
-    with engine.begin() as connection:
-        connection.execute(sa.update(revisions).values(effective_from=now - timedelta(days=1)))
+    execute(engine, sa.update(revisions).values(effective_from=now - timedelta(days=1)))
     minute = now.replace(second=0, microsecond=0)
 
     newest, older = why(action, minute), why(action, minute - MINUTE)
@@ -148,7 +140,7 @@ def test_an_instant_that_came_without_a_tick_is_undecided(engine: sa.Engine, why
 
 def test_one_that_waits_without_a_worker_says_which_queue(engine: sa.Engine, why: Why) -> None:
     action = make_weekly(engine)
-    tick(engine, SEVEN, Sweeper(LEASE, NO_ALERTS))
+    run_tick(engine, SEVEN)
 
     found = why(action, SEVEN)
 
@@ -157,27 +149,8 @@ def test_one_that_waits_without_a_worker_says_which_queue(engine: sa.Engine, why
     with engine.begin() as connection:
         worker_store.beat(connection, worker_store.Heartbeat("one", "heavy,quick", 1))
     assert why(action, SEVEN).text.endswith(" for a free worker")
-
-
-def test_one_that_is_not_sent_says_what_keeps_the_daemon(engine: sa.Engine, why: Why) -> None:
-    action = make_weekly(engine)
-    make_operation(engine, action, SEVEN)
-    with engine.begin() as connection:
-        ticks.report(
-            connection, "here:1", SEVEN, 1.0, {"broker_error": "Redis at a:1 refuses connections"}
-        )
-
-    found = why(action, SEVEN)
-
-    assert found.verdict == "pending"
-    assert "at the last tick, Redis at a:1 refuses connections" in found.text
-
-
-def test_one_that_waits_for_another_names_it(engine: sa.Engine, why: Why) -> None:
-    action, other = make_weekly(engine), uuid4()
-    update_operation(engine, make_operation(engine, action, SEVEN), waiting_for=other)
-
-    assert why(action, SEVEN).text == f"waits for run {other} of the same action to end"
+    execute(engine, sa.update(workers).values(stopped_at=database_now()))
+    assert "no worker listens to queue quick" in why(action, SEVEN).text
 
 
 def test_one_that_failed_and_is_tried_again_tells_the_error(engine: sa.Engine, why: Why) -> None:
@@ -196,46 +169,9 @@ def test_one_that_failed_and_is_tried_again_tells_the_error(engine: sa.Engine, w
     assert found.text.startswith("attempt 1 did not succeed (no route); it is tried again from ")
 
 
-def test_one_that_runs_tells_its_worker_and_a_silence(engine: sa.Engine, why: Why) -> None:
-    action = make_weekly(engine)
-    id = make_operation(engine, action, SEVEN)
-    with engine.begin() as connection:
-        claim(connection, id, 1, "worker-7", alerts=NO_ALERTS)
-
-    assert "on worker-7" in why(action, SEVEN).text
-    update_operation(engine, id, heartbeat_at=database_now(timedelta(minutes=-2)))
-    assert "its worker has been silent since" in why(action, SEVEN).text
-
-
-@pytest.mark.parametrize(
-    ("ending", "told"),
-    [
-        pytest.param(Outcome(OperationState.SUCCESS), "ran, ended ", id="success"),
-        pytest.param(
-            Outcome(OperationState.PARTIAL, reason="time box"), ": time box", id="partial"
-        ),
-        pytest.param(Outcome(OperationState.FAILED, error="boom"), ": boom", id="failed"),
-        pytest.param(
-            Outcome(OperationState.CANCELLED, reason="by ann"), ": by ann", id="cancelled"
-        ),
-    ],
-)
-def test_one_that_ended_tells_how(engine: sa.Engine, why: Why, ending: Outcome, told: str) -> None:
-    action = make_weekly(engine)
-    id = make_operation(engine, action, SEVEN)
-    with engine.begin() as connection:
-        claim(connection, id, 1, "worker", alerts=NO_ALERTS)
-        end(connection, id, 1, ending, alerts=NO_ALERTS)
-
-    found = why(action, SEVEN)
-
-    assert (found.verdict, found.operations[0]["id"]) == (ending.state, id)
-    assert told in found.text
-
-
 def test_a_missed_one_tells_why(engine: sa.Engine, why: Why) -> None:
     action = make_weekly(engine)
-    tick(engine, SEVEN + timedelta(minutes=6), Sweeper(LEASE, NO_ALERTS))
+    run_tick(engine, SEVEN + timedelta(minutes=6))
 
     found = why(action, SEVEN)
 
@@ -245,7 +181,7 @@ def test_a_missed_one_tells_why(engine: sa.Engine, why: Why) -> None:
 
 def test_one_in_a_missed_span_tells_the_span(engine: sa.Engine, why: Why) -> None:
     action = make_weekly(engine)
-    tick(engine, SEVEN + 20 * WEEK + timedelta(hours=1), Sweeper(LEASE, NO_ALERTS))
+    run_tick(engine, SEVEN + 20 * WEEK + timedelta(hours=1))
 
     found = why(action, SEVEN + WEEK)
 
@@ -257,8 +193,7 @@ def test_one_in_a_missed_span_tells_the_span(engine: sa.Engine, why: Why) -> Non
 def test_a_paused_one_tells_who_paused_it(engine: sa.Engine, why: Why) -> None:
     action = make_action(engine, when={"cron_rule": "0 0 1 1 *", "timezone": "UTC"})
     editing.set_active(engine, action.uid, active=False, author=author())
-    with reading(engine) as connection:
-        now = read_clock(connection)
+    now = clock_of(engine)
 
     found = why(action, datetime(now.year + 2, 1, 1, tzinfo=UTC))
 
@@ -281,7 +216,7 @@ def test_one_that_is_quarantined_tells_the_fault(engine: sa.Engine, why: Why) ->
     with engine.begin() as connection:
         spoil(connection, plan="{}")
         connection.execute(sa.update(action_cursor).values(next_occurrence_at=database_now()))
-    tick(engine, None, Sweeper(LEASE, NO_ALERTS))
+    run_tick(engine)
 
     found = why(action, datetime(2190, 1, 1, tzinfo=UTC))
 
@@ -301,13 +236,11 @@ def test_one_that_is_quarantined_tells_the_fault(engine: sa.Engine, why: Why) ->
 def test_a_decided_one_without_a_record_was_pruned_only_beyond_the_retention(
     engine: sa.Engine, why: Why, days_ago: int, verdict: str, said: str
 ) -> None:
-    with reading(engine) as connection:
-        at = (read_clock(connection) - timedelta(days=days_ago)).replace(second=0, microsecond=0)
+    at = (clock_of(engine) - timedelta(days=days_ago)).replace(second=0, microsecond=0)
     when = {"cron_rule": "* * * * *", "timezone": "UTC"}
     action = make_action(engine, name="weekly", when=when, since=at - MINUTE)
-    with engine.begin() as connection:
-        connection.execute(sa.update(revisions).values(effective_from=at - MINUTE))
-    tick(engine, at + timedelta(seconds=30), Sweeper(LEASE, NO_ALERTS))
+    execute(engine, sa.update(revisions).values(effective_from=at - MINUTE))
+    run_tick(engine, at + timedelta(seconds=30))
     with engine.begin() as connection:
         connection.execute(sa.delete(operations))
         connection.execute(sa.delete(missed_spans))
@@ -388,8 +321,7 @@ def test_an_instant_that_no_cron_rule_knows_is_no_occurrence(
 def test_a_revision_that_somebody_broke_is_told(engine: sa.Engine, why: Why) -> None:
     action = make_weekly(engine)
     broken = sa.func.replace(revisions.c.plan, "Europe/Paris", "Europe/Nowhere")
-    with engine.begin() as connection:
-        connection.execute(sa.update(revisions).values(plan=broken))
+    execute(engine, sa.update(revisions).values(plan=broken))
 
     answer = why(action, SEVEN)
 
@@ -417,13 +349,3 @@ def test_an_action_that_nobody_knows_is_not_found(engine: sa.Engine, settings: S
 def test_a_naive_instant_is_refused(engine: sa.Engine, why: Why) -> None:
     with pytest.raises(ValueError, match="naive instant"):
         why(make_action(engine), datetime(2027, 1, 1))  # noqa: DTZ001
-
-
-def test_workers_that_stopped_do_not_listen(engine: sa.Engine, why: Why) -> None:
-    action = make_weekly(engine)
-    tick(engine, SEVEN, Sweeper(LEASE, NO_ALERTS))
-    with engine.begin() as connection:
-        worker_store.beat(connection, worker_store.Heartbeat("one", "quick", 1))
-        connection.execute(sa.update(workers).values(stopped_at=database_now()))
-
-    assert "no worker listens to queue quick" in why(action, SEVEN).text

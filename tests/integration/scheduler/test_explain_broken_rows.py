@@ -14,9 +14,9 @@ from runtime.config import Settings
 from scheduler.explain import explain
 from tests.factories import make_action
 from tests.integration.scheduler.rubbish import Cell, takes_any_text, write
+from tests.ticks import HOUR
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-HOUR = timedelta(hours=1)
 RUBBISH = (
     None, "", b"\xff\x00", "infinity", 2**62, "1e999", "[" * 5_000,
     '[1, null, {"state": "running"}]',

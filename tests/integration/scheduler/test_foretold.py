@@ -1,27 +1,21 @@
 """What explanations and dry runs foretell equals the outcome."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from models.store.notices.alerting import NO_ALERTS
 from models.store.people import events, users
 from models.users import parse_users
 from runtime.config import Settings
-from runtime.database import reading
-from scheduler.changes import Change, change, editing
-from scheduler.explain import Explanation, explain
-from scheduler.sweep import Sweeper
-from scheduler.tick import tick
+from scheduler.changes import change, editing
 from tests.factories import author, make_action, make_document, rows_of
+from tests.ticks import HOUR, MINUTE, tick_at
+from tests.transactions import why
 from tests.virtual_clock import VirtualClock
 
 MONDAY = datetime(2027, 1, 4, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
-HOUR = timedelta(hours=1)
-LEASE = timedelta(seconds=45)
 HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
 
 
@@ -29,16 +23,6 @@ HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
 def clock(engine: sa.Engine) -> VirtualClock:
     """The clock of the engine's database, on a Monday at midnight."""
     return VirtualClock(engine, MONDAY)
-
-
-def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> None:
-    clock.set(now)
-    tick(engine, None, Sweeper(LEASE, NO_ALERTS))
-
-
-def why(engine: sa.Engine, settings: Settings, action: Change, at: datetime) -> Explanation:
-    with reading(engine) as connection:
-        return explain(action.uid, at, connection, settings)
 
 
 def test_a_dry_run_foretells_what_events_make_due(engine: sa.Engine, clock: VirtualClock) -> None:
@@ -51,7 +35,7 @@ def test_a_dry_run_foretells_what_events_make_due(engine: sa.Engine, clock: Virt
     ann = {"id": "ann", "email": "ann@x.org", "activated_at": MONDAY.isoformat()}
     with engine.begin() as connection:
         users.add(connection, 1, parse_users([ann])[0])
-    run_tick(engine, clock, MONDAY + MINUTE)
+    tick_at(clock, MONDAY + MINUTE)
     clock.set(MONDAY + HOUR)
     with engine.begin() as connection:
         for minutes in (2, 3, 30):

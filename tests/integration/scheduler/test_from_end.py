@@ -13,7 +13,6 @@ import sqlalchemy as sa
 
 from models.fingerprint import operation_id
 from models.operation import ENDED, UNSTARTED_MOVES, OperationState
-from models.sql import read_clock
 from models.store.actions import find as found
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import put_back, refusals
@@ -29,8 +28,6 @@ from scheduler.changes import Change, editing
 from scheduler.explain import explain
 from scheduler.forecast import coming
 from scheduler.on_demand.manual import run_now
-from scheduler.sweep import Sweeper
-from scheduler.tick import TickReport, tick
 from services.actions import due_next
 from tests.attempts import end
 from tests.factories import (
@@ -46,11 +43,12 @@ from tests.factories import (
 )
 from tests.servers import Broker
 from tests.statements import executed
+from tests.ticks import LEASE, run_tick
+from tests.transactions import clock_of, execute, finish
 from tests.virtual_clock import VirtualClock
 
 SECOND, MINUTE, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
 EVERY = timedelta(minutes=10)
-LEASE = timedelta(seconds=45)
 WHEN = {"every": "PT10M", "from": "end"}
 S = OperationState
 
@@ -58,12 +56,7 @@ S = OperationState
 @pytest.fixture
 def now(engine: sa.Engine) -> datetime:
     """A full second of the database's clock: ends are written by that."""
-    with reading(engine) as connection:
-        return read_clock(connection).replace(microsecond=0)
-
-
-def run_tick(engine: sa.Engine, now: datetime) -> TickReport:
-    return tick(engine, now, Sweeper(LEASE, NO_ALERTS))
+    return clock_of(engine).replace(microsecond=0)
 
 
 def make(engine: sa.Engine, now: datetime, **changes: Any) -> Change:
@@ -145,8 +138,7 @@ def test_while_an_operation_is_unfinished_nothing_is_due(
     retry = Outcome(S.PENDING, "no printer", is_failure=True)
 
     reports = [run_tick(engine, now + n * EVERY) for n in (1, 2)]
-    with engine.begin() as connection:
-        end(connection, first, 1, retry, alerts=NO_ALERTS)
+    finish(engine, first, retry)
     reports.append(run_tick(engine, now + 3 * EVERY))
 
     assert [one.recorded for one in reports] == [0, 0, 0]
@@ -206,8 +198,7 @@ def test_a_retry_of_an_older_operation_counts_while_it_runs(
     claimed(engine, first)
 
     while_it_runs = run_tick(engine, now + EVERY)
-    with engine.begin() as connection:
-        end(connection, first, 1, Outcome(S.SUCCESS), alerts=NO_ALERTS)
+    finish(engine, first, Outcome(S.SUCCESS))
     run_tick(engine, now + 2 * EVERY)
 
     # Its own end is not among the newest: when it was last seen to run counts.
@@ -288,9 +279,8 @@ def test_each_look_finds_the_same_moved_instant(
     begins = max(cursor_of(engine, action)["effective_from"] for action in actions)
 
     for step in range(0, 30, 5):
-        with engine.begin() as connection:
-            # Such as after a new tz release.
-            connection.execute(sa.update(action_cursor).values(next_occurrence_at=begins))
+        # Such as after a new tz release.
+        execute(engine, sa.update(action_cursor).values(next_occurrence_at=begins))
         run_tick(engine, begins + step * SECOND)
 
     assert [len(rows_of(engine, action)) for action in actions] == [1, 1, 1]
@@ -327,11 +317,10 @@ class Counted:
         self.runs, self.ended_at = False, now
 
 
-@pytest.mark.parametrize("seed", range(2))
 def test_a_year_of_ends_ticks_and_pauses_is_as_an_oracle_has_it(
-    engine: sa.Engine, broker: Broker, seed: int
+    engine: sa.Engine, broker: Broker
 ) -> None:
-    random, now = Random(seed), datetime(2027, 1, 1, tzinfo=UTC)
+    random, now = Random(0), datetime(2027, 1, 1, tzinfo=UTC)
     clock = VirtualClock(engine, now)
     action = make(engine, now + MINUTE, when={**WHEN, "jitter": "PT5M"})
     counted = Counted(action.uid, now)
@@ -361,8 +350,7 @@ def test_what_left_no_trace_counts_as_an_end(
     engine: sa.Engine, broker: Broker, now: datetime
 ) -> None:
     action, _ = begun(engine, now)
-    with engine.begin() as connection:
-        connection.execute(sa.delete(operations))
+    execute(engine, sa.delete(operations))
 
     run_tick(engine, now + EVERY)
     run_tick(engine, now + 2 * EVERY)
@@ -431,8 +419,7 @@ def test_other_actions_and_ends_pay_nothing(
         run_tick(engine, now)
         (row,) = rows_of(engine, action)
         claimed(engine, row["id"])
-        with engine.begin() as connection:
-            end(connection, row["id"], 1, Outcome(S.SUCCESS), alerts=NO_ALERTS)
+        finish(engine, row["id"], Outcome(S.SUCCESS))
 
     assert row_of(engine, row["id"])["state"] == "success"
     paid = ("newest.finished_at", "SET ended_at")

@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
-from models.sql import read_clock
 from models.store import key_values
 from models.tables import ticks
 from runtime.config import Settings
@@ -14,10 +13,10 @@ from runtime.stopping import Stop
 from scheduler.loop import Daemon
 from tests.factories import STEPS, make_action
 from tests.statements import begun
+from tests.ticks import HOUR, MINUTE
+from tests.transactions import clock_of
 from tests.virtual_clock import VirtualClock
 
-HOUR = timedelta(hours=1)
-MINUTE = timedelta(minutes=1)
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 
 
@@ -57,8 +56,7 @@ def test_a_daemon_that_was_frozen_at_its_clock_does_not_take_it_for_set_back(
 ) -> None:
     """Its first transaction is followed by an hour in which another daemon ticks."""
     other = make_engine(settings)
-    with reading(other) as connection:
-        in_an_hour = (read_clock(connection) + HOUR).isoformat()
+    in_an_hour = (clock_of(other) + HOUR).isoformat()
 
     def tick_elsewhere(*_: object) -> None:
         with other.begin() as connection:
@@ -91,8 +89,7 @@ def test_a_tick_with_one_due_action_is_five_transactions(
     daemon = Daemon(engine, settings, STEPS)
     daemon.prepare()
     daemon.tick_once()
-    with reading(engine) as connection:
-        now = read_clock(connection)
+    now = clock_of(engine)
     make_action(engine, since=now - timedelta(minutes=3))
 
     with begun(engine) as transactions:

@@ -1,10 +1,11 @@
 """A tick sends again what one of our queues lost, and nothing that still waits in it."""
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
@@ -23,7 +24,6 @@ from runtime.database import make_engine
 from scheduler.sweep import Sweeper, dispatch_ready
 from scheduler.tick import TickReport, tick
 from services.status import pauses
-from tests.attempts import claim
 from tests.celery_messages import TASK, allowing, celery_action, celery_messages, follow_by_name
 from tests.factories import (
     installation_on,
@@ -32,12 +32,14 @@ from tests.factories import (
     row_of,
     update_operation,
 )
+from tests.integration.broker.test_whose_error import out_of_memory
 from tests.rabbitmq import RabbitMQ
-from tests.servers import Broker
+from tests.sentinel import replicated
+from tests.servers import Broker, temporary_folder
+from tests.ticks import LEASE, MINUTE
+from tests.transactions import claim_as
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
-LEASE = timedelta(seconds=45)
 RARELY = {"cron_rule": "0 0 1 6 *", "timezone": "UTC"}
 
 
@@ -45,8 +47,7 @@ def queued(engine: sa.Engine, sweeper: Sweeper, number: int = 2) -> list[UUID]:
     """Return operations that a tick has sent; no worker has started them."""
     action = make_action(engine, when=RARELY, policy={"overlap": "allow", "catch_up": "all"})
     ids = [make_operation(engine, action, NOON + n * MINUTE) for n in range(number)]
-    for id in ids:
-        update_operation(engine, id, not_before=database_now(-1.0))
+    make_sendable(engine, *ids)
     assert run_tick(engine, sweeper).sent == number
     return ids
 
@@ -66,6 +67,10 @@ def empty(broker: Broker) -> None:
 
 def texts(ids: list[UUID]) -> list[str]:
     return sorted(str(id) for id in ids)
+
+
+def states(engine: sa.Engine, ids: list[UUID]) -> set[str]:
+    return {row_of(engine, id)["state"] for id in ids}
 
 
 def silent(engine: sa.Engine, ids: list[UUID], seconds: float = 31.0) -> None:
@@ -148,9 +153,7 @@ def test_what_is_paused_is_sent_again_when_the_pause_ends(
 
 def test_two_daemons_send_again_once(engine: sa.Engine, broker: Broker) -> None:
     one, two = Sweeper(LEASE, NO_ALERTS), Sweeper(LEASE, NO_ALERTS)
-    ids = queued(engine, one)
-    listen(engine)
-    silent(engine, ids)
+    ids = long_queued(engine, one)
     empty(broker)
 
     reports = [run_tick(engine, sweeper, 1) for sweeper in (one, two, one, two)]
@@ -206,7 +209,7 @@ def test_a_broker_that_is_silent_for_a_while_lost_nothing(
     sweeper = Sweeper(LEASE, NO_ALERTS)
     ids = long_queued(engine, sweeper)
     later = make_operation(engine, make_action(engine, name="later", when=RARELY), NOON)
-    update_operation(engine, later, not_before=database_now(-1.0))
+    make_sendable(engine, later)
     with broker.client() as client:
         client.execute_command("CLIENT", "PAUSE", "60000", "WRITE")
         while_silent = run_tick(engine, sweeper, 1)
@@ -224,12 +227,11 @@ def test_what_a_worker_has_started_or_an_application_got_is_not_sent_again(
     sweeper = Sweeper(LEASE, NO_ALERTS)
     running, other = queued(engine, sweeper)
     listen(engine)
-    with engine.begin() as connection:
-        claim(connection, running, 1, "quick@here", alerts=NO_ALERTS)
+    claim_as(engine, running, 1, "quick@here")
     configure(allowing(settings, "shop.*"))
     follow_by_name(engine, TASK)
     theirs = make_operation(engine, celery_action(engine, when=RARELY), NOON)
-    update_operation(engine, theirs, not_before=database_now(-1.0))
+    make_sendable(engine, theirs)
     run_tick(engine, sweeper)
     assert row_of(engine, theirs)["state"] == "queued"
     silent(engine, [other, theirs])
@@ -255,6 +257,55 @@ def test_a_redis_that_refuses_the_look_is_no_loss_and_stops_nothing(
             client.execute_command("ACL", "SETUSER", "default", "+exists")
 
     assert (refused.lost_messages, refused.broker_error) == (0, None)
+
+
+# A Redis that loses messages and refuses new ones, or fails over.
+
+
+def test_what_was_lost_is_sent_again_once_the_broker_takes_messages(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    """Each way to refuse is in `broker/test_whose_error`."""
+    sweeper = Sweeper(LEASE, NO_ALERTS)
+    ids = long_queued(engine, sweeper)
+    empty(broker)
+
+    with out_of_memory(broker):
+        refused = run_tick(engine, sweeper, 1)
+        assert states(engine, ids) <= {"pending", "queued"}
+    silent(engine, ids)
+    after = [run_tick(engine, sweeper, minutes) for minutes in (2, 3)]
+
+    assert (refused.sent, refused.broker_error is not None) == (0, True)
+    assert sum(report.sent for report in after) == 2
+    assert messages(broker) == texts(ids)
+    assert states(engine, ids) == {"queued"}
+
+
+def test_what_a_replica_lacks_is_sent_again_once_it_has_taken_over(
+    home_of: Callable[[str], Settings],
+) -> None:
+    folder, sweeper = temporary_folder(), Sweeper(LEASE, NO_ALERTS)
+    with replicated(folder) as brokers:
+        settings = home_of("sqlite").model_copy(update={"broker_url": SecretStr(brokers.url)})
+        configure(settings)
+        engine = make_engine(settings)
+        brokers.fall_behind()
+        ids = queued(engine, sweeper)
+        listen(engine)
+        assert messages(brokers.primary) == texts(ids)
+
+        brokers.fail_over(loses=True)
+        assert messages(brokers.replica) == []
+        silent(engine, ids)
+        sent = sum(run_tick(engine, sweeper, minutes).sent for minutes in (1, 2))
+
+        disconnect()
+        assert sent == 2
+        assert messages(brokers.replica) == texts(ids)
+        assert states(engine, ids) == {"queued"}
+        engine.dispose()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 # RabbitMQ
@@ -323,7 +374,7 @@ def test_a_connection_that_rabbitmq_closed_while_it_was_idle_holds_up_no_operati
     rabbit.server.stop()
     rabbit.server.start()
     after = make_operation(rabbit.engine, make_action(rabbit.engine, name="after"), NOON)
-    update_operation(rabbit.engine, after, not_before=database_now(-1.0))
+    make_sendable(rabbit.engine, after)
 
     # As in a web process, which never looks whether the broker lost messages.
     sent = dispatch_ready(rabbit.engine)
@@ -350,7 +401,7 @@ def test_what_a_rabbitmq_lost_while_it_is_low_is_sent_again_afterwards(rabbit: O
 
     with low_on_memory(rabbit.server):
         refused = run_tick(rabbit.engine, sweeper, 1)
-        assert {row_of(rabbit.engine, id)["state"] for id in ids} <= {"pending", "queued"}
+        assert states(rabbit.engine, ids) <= {"pending", "queued"}
         with pytest.raises(BrokerUnavailable, match="is low on memory or disk"):
             probe(rabbit.settings, ["quick"])
     silent(rabbit.engine, ids)
@@ -359,7 +410,7 @@ def test_what_a_rabbitmq_lost_while_it_is_low_is_sent_again_afterwards(rabbit: O
 
     assert refused.sent == 0
     assert "is low on memory or disk, and takes no messages" in str(refused.broker_error)
-    assert {row_of(rabbit.engine, id)["state"] for id in ids} == {"queued"}
+    assert states(rabbit.engine, ids) == {"queued"}
     # What it had not read of the refused tick it reads afterwards, and that counts as waiting.
     found = rabbit.messages()
     assert found
@@ -379,7 +430,7 @@ def test_what_rabbitmq_confirmed_and_dropped_is_sent_again(rabbit: OnRabbitMQ) -
 
     assert sum(sent) == 2
     assert rabbit.messages() == texts(ids)
-    assert [row_of(rabbit.engine, id)["state"] for id in ids] == ["queued"] * 2
+    assert states(rabbit.engine, ids) == {"queued"}
 
 
 def test_a_rabbitmq_that_is_restarted_with_its_data_lost_nothing(rabbit: OnRabbitMQ) -> None:
@@ -422,7 +473,7 @@ def test_a_queue_of_the_application_is_used_as_it_is_declared(
     queue = next(iter(arguments))
     action = celery_action(rabbit.engine, step={"queue": queue, "priority": 5})
     id = make_operation(rabbit.engine, action, NOON)
-    update_operation(rabbit.engine, id, not_before=database_now(-1.0))
+    make_sendable(rabbit.engine, id)
     with rabbit.server.channel() as channel:
         channel.queue_declare(queue, durable=True, auto_delete=False, arguments=arguments)
 

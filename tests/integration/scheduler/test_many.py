@@ -1,7 +1,7 @@
 """Many operations at once: a plan first, the same filters as a list, and once for each key."""
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -16,7 +16,6 @@ from models.store.operations.end import Outcome
 from models.store.operations.record import record_missed
 from models.tables import audit
 from runtime.config import Settings
-from runtime.database import reading
 from runtime.db_retry import in_transaction
 from scheduler.changes import Change
 from scheduler.on_demand import many
@@ -38,9 +37,10 @@ from tests.factories import (
     update_operation,
 )
 from tests.servers import Broker
+from tests.ticks import HOUR
+from tests.transactions import fetched
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
-HOUR = timedelta(hours=1)
 FAILED = Selection(state=(OperationState.FAILED,))
 
 
@@ -108,11 +108,8 @@ def test_what_was_planned_is_done(engine: sa.Engine, opened: Installation, broke
     assert states_of(engine, ids) == ["queued"] * 3
     assert states_of(engine, paused) == ["failed"] * 2
     assert sorted(broker.messages("quick")) == sorted((str(id), 2) for id in ids)
-    with reading(engine) as connection:
-        noted = connection.execute(
-            sa.select(audit.c.object).where(audit.c.verb == "operation.retry")
-        )
-        assert set(noted.scalars()) == {str(id) for id in ids}
+    noted = fetched(engine, sa.select(audit.c.object).where(audit.c.verb == "operation.retry"))
+    assert set(noted.scalars()) == {str(id) for id in ids}
 
 
 @pytest.mark.parametrize(

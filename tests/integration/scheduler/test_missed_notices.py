@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from models.sql import database_now, read_clock
+from models.sql import database_now
 from models.store.notices import missed
 from models.store.notices.alerting import NO_ALERTS
 from models.store.people import events
@@ -17,15 +17,12 @@ from runtime.sections import AlertSettings
 from scheduler.changes import Change, change
 from scheduler.changes.change import create_all
 from scheduler.explain import explain
-from scheduler.sweep import Sweeper
-from scheduler.tick import TickReport, tick
 from services.verdict import assess
 from tests.factories import author, make_action, make_document, rows_of, set_back
+from tests.ticks import DAY, HOUR, MINUTE, run_tick
+from tests.transactions import clock_of
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
-HOUR = timedelta(hours=1)
-DAY = timedelta(days=1)
 HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
 EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
 ANN = {"mail": "ann@example.com"}
@@ -35,10 +32,6 @@ BACK = NOON + 5 * HOUR + timedelta(seconds=12)
 
 
 ADMINS = AlertSettings(mail=("ops@example.com",))
-
-
-def run_tick(engine: sa.Engine, now: datetime) -> TickReport:
-    return tick(engine, now, Sweeper(timedelta(seconds=45), NO_ALERTS))
 
 
 def owed(engine: sa.Engine, alerts: AlertSettings = NO_ALERTS) -> list[dict[str, Any]]:
@@ -112,8 +105,7 @@ def test_a_span_keeps_the_cause_and_explain_names_it(engine: sa.Engine) -> None:
 
 
 def test_the_verdict_names_the_cause(engine: sa.Engine) -> None:
-    with reading(engine) as connection:
-        now = read_clock(connection).replace(microsecond=0)
+    now = clock_of(engine).replace(microsecond=0)
     run_tick(engine, now - 5 * HOUR)
     every = {"every": "PT1H", "starting_at": (now - DAY).isoformat()}
     action = make_action(engine, when=every, policy={"look_back": "PT1M"}, since=now - 5 * HOUR)
@@ -222,8 +214,7 @@ def test_without_admins_only_ten_actions_are_told(engine: sa.Engine) -> None:
 
 
 def test_a_change_while_no_daemon_ticks_tells_what_it_found_missed(engine: sa.Engine) -> None:
-    with reading(engine) as connection:
-        now = read_clock(connection)
+    now = clock_of(engine)
     run_tick(engine, now - 2 * HOUR)
     hooks = {"on_failure": [ANN]}
     make_action(engine, when=EVERY_MINUTE, hooks=hooks, since=now - 2 * HOUR)
@@ -264,8 +255,7 @@ def test_missed_users_of_an_event_action_are_told_in_one_notice(engine: sa.Engin
 
 
 def test_quiet_hours_hold_it_back(engine: sa.Engine) -> None:
-    with reading(engine) as connection:
-        now = read_clock(connection)
+    now = clock_of(engine)
     hours = f"{now - HOUR:%H:%M}-{now + 2 * HOUR:%H:%M}"
 
     slept(engine)

@@ -1,6 +1,6 @@
 """What a pause covers is recorded, and sent when the pause ends."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from broker.sending import send_reserved
 from models.errors import NotFound, Refused
-from models.sql import database_now, read_clock
+from models.sql import database_now
 from models.store import pauses as store
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
@@ -26,8 +26,6 @@ from runtime.sections import AlertSettings
 from scheduler.changes import Change
 from scheduler.explain import explain
 from scheduler.on_demand import manual
-from scheduler.sweep import Sweeper
-from scheduler.tick import tick
 from services.installation import Installation
 from services.status import pauses, status
 from services.verdict import assess
@@ -44,8 +42,9 @@ from tests.factories import (
 )
 from tests.servers import Broker
 from tests.statements import executed
+from tests.ticks import MINUTE, run_tick
+from tests.transactions import clock_of, execute
 
-MINUTE = timedelta(minutes=1)
 JOB = {"job": {"url": "https://example.com/feed"}}
 TASKS = {OURS: "execute_scheduled_action_quick", HTTP: "job", CELERY: "shop.sync"}
 
@@ -61,12 +60,7 @@ def of_app(opened: Installation, name: str) -> Installation:
 
 
 def clock(engine: sa.Engine) -> datetime:
-    with reading(engine) as connection:
-        return read_clock(connection).replace(microsecond=0)
-
-
-def run_tick(engine: sa.Engine) -> None:
-    tick(engine, None, Sweeper(timedelta(seconds=45), NO_ALERTS))
+    return clock_of(engine).replace(microsecond=0)
 
 
 def make_due(engine: sa.Engine, **changes: Any) -> Change:
@@ -121,8 +115,7 @@ def test_a_pause_ends_by_itself(engine: sa.Engine, opened: Installation, broker:
     run_tick(engine)
     assert sent(broker) == []
 
-    with engine.begin() as connection:
-        connection.execute(sa.update(table).values(until=database_now(-1.0)))
+    execute(engine, sa.update(table).values(until=database_now(-1.0)))
     run_tick(engine)
 
     assert sent(broker) == [str(row["id"]) for row in rows_of(engine, action)]
@@ -258,8 +251,7 @@ def test_what_waited_for_the_end_of_a_pause_is_not_overdue(
     assert alert() == 0
     pauses.resume(opened, "quick")
     assert alert() == 0
-    with engine.begin() as connection:
-        connection.execute(sa.update(table).values(ended_at=database_now(-660.0)))
+    execute(engine, sa.update(table).values(ended_at=database_now(-660.0)))
     assert alert() == 1
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -17,12 +17,9 @@ from models.store.operations.start_checks import NotClaimed
 from models.store.operations.take import Claim
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_state, audit
-from runtime.database import reading
 from scheduler.changes import Change, change, deletion, editing
 from scheduler.on_demand.cancel import cancel
 from scheduler.on_demand.restart import retry
-from scheduler.sweep import Sweeper
-from scheduler.tick import tick
 from tests.attempts import end
 from tests.factories import (
     author,
@@ -35,10 +32,10 @@ from tests.factories import (
     update_operation,
 )
 from tests.servers import Broker
+from tests.ticks import MINUTE, run_tick
+from tests.transactions import fetched, finish
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
-LEASE = timedelta(seconds=45)
 SUCCEEDED, FAILED = {"name": "one", "state": "success"}, {"name": "two", "state": "failed"}
 
 
@@ -46,7 +43,7 @@ def make_missed(engine: sa.Engine, **changes: Any) -> tuple[Change, UUID]:
     """Return an action and its operation that was missed: the daemon slept ten minutes too long."""
     when = {"cron_rule": "0 12 4 1 *", "timezone": "UTC"}
     action = make_action(engine, when=when, since=NOON - MINUTE, **changes)
-    tick(engine, NOON + 10 * MINUTE, Sweeper(LEASE, NO_ALERTS))
+    run_tick(engine, NOON + 10 * MINUTE)
     [row] = rows_of(engine, action)
     assert row["state"] == "missed"
     return action, row["id"]
@@ -57,14 +54,7 @@ def make_ended(engine: sa.Engine, state: str = "failed", **changes: Any) -> tupl
     action = make_action(engine, **changes)
     id = make_operation(engine, action, NOON)
     claimed(engine, id)
-    with engine.begin() as connection:
-        end(
-            connection,
-            id,
-            1,
-            Outcome(OperationState(state), error="broken", is_failure=True),
-            alerts=NO_ALERTS,
-        )
+    finish(engine, id, Outcome(OperationState(state), error="broken", is_failure=True))
     update_operation(engine, id, losses=1, result={"one": 1}, sent_at=NOON)
     return action, id
 
@@ -216,8 +206,7 @@ def test_who_asked_for_what_is_on_record(engine: sa.Engine) -> None:
     cancel(engine, id, WHOLE_INSTALLATION, "ben")
 
     query = sa.select(audit.c.actor, audit.c.verb, audit.c.object).order_by(audit.c.id.desc())
-    with reading(engine) as connection:
-        noted = connection.execute(query.limit(2)).all()
+    noted = fetched(engine, query.limit(2)).all()
     assert [tuple(one) for one in noted] == [
         ("ben", "operation.cancel", str(id)),
         ("ann", "operation.retry", str(id)),
@@ -228,7 +217,7 @@ def test_a_retried_one_is_not_overtaken_by_the_schedule(engine: sa.Engine) -> No
     action, id = make_ended(engine, since=NOON)
     retry(engine, id, WHOLE_INSTALLATION, "ann")
 
-    tick(engine, NOON + MINUTE, Sweeper(LEASE, NO_ALERTS))
+    run_tick(engine, NOON + MINUTE)
 
     assert [row["state"] for row in rows_of(engine, action)] == ["queued", "queued"]
     assert row_of(engine, id)["state"] == "queued"

@@ -10,13 +10,9 @@ from models.errors import InvalidAction
 from models.operation import OperationState
 from models.sql import read_clock
 from models.store import retention
-from models.store.notices.alerting import NO_ALERTS
 from models.tables import operations
-from runtime.database import reading
 from scheduler.changes import Done, change, editing
 from scheduler.changes.validation import ChangeContext
-from scheduler.sweep import Sweeper
-from scheduler.tick import tick
 from services.installation import Installation
 from tests.factories import (
     DEFAULT_APP,
@@ -28,9 +24,9 @@ from tests.factories import (
     update_operation,
 )
 from tests.servers import Broker
+from tests.ticks import MINUTE, run_tick
+from tests.transactions import clock_of
 
-MINUTE = timedelta(minutes=1)
-LEASE = timedelta(seconds=45)
 AGE = 45 * MINUTE
 LIVED = 90
 
@@ -40,18 +36,17 @@ def test_after_pruning_and_a_clock_set_back_nothing_is_sent_a_second_time(
     engine: sa.Engine, broker: Broker, back: int, catch_up: str
 ) -> None:
     """A minute's operations as they age: `recorded_at` is set to when they would have been."""
-    with reading(engine) as connection:
-        now = read_clock(connection).replace(second=0, microsecond=0)
+    now = clock_of(engine).replace(second=0, microsecond=0)
     policy = {"catch_up": catch_up, "look_back": "PT45M", "overlap": "allow"}
     action = make_action(engine, policy=policy, since=now - LIVED * MINUTE)
     for minute in range(LIVED, -1, -3):
-        tick(engine, now - minute * MINUTE, Sweeper(LEASE, NO_ALERTS))
+        run_tick(engine, now - minute * MINUTE)
         end_all(engine)
     sent = broker.messages("quick")
     pruned = prune(engine, now)
 
     for minute in range(back, -1, -1):
-        tick(engine, now - minute * MINUTE, Sweeper(LEASE, NO_ALERTS))
+        run_tick(engine, now - minute * MINUTE)
         end_all(engine)
 
     again = broker.messages("quick")

@@ -1,24 +1,22 @@
 """What a role of PostgreSQL may not do: no row is to blame for it."""
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 import sqlalchemy as sa
 from pydantic import SecretStr
 
 from cli.main import FAILED, run
-from models.store.notices.alerting import NO_ALERTS
 from models.tables import actions
 from runtime.config import Settings
 from runtime.database import make_engine
-from scheduler.sweep import Sweeper
-from scheduler.tick import tick
 from tests.factories import make_action, rows_of
 from tests.servers import PostgreSQL
+from tests.ticks import MINUTE, run_tick
+from tests.transactions import execute
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
 TABLES = "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public"
 
 
@@ -35,8 +33,7 @@ def role(settings: Settings, postgresql: PostgreSQL) -> Iterator[str]:
     postgresql.execute(f"CREATE ROLE {name} LOGIN")
     yield name
     engine = make_engine(settings)
-    with engine.begin() as connection:
-        connection.execute(sa.text(f"DROP OWNED BY {name}"))
+    execute(engine, sa.text(f"DROP OWNED BY {name}"))
     engine.dispose()
     postgresql.execute(f"DROP ROLE {name}")
 
@@ -60,11 +57,11 @@ def test_a_missing_right_quarantines_nothing_and_once_given_all_is_sent(
             connection.execute(sa.text(right))
 
     with pytest.raises(sa.exc.ProgrammingError, match="permission denied for table operations"):
-        tick(limited, NOON, Sweeper(MINUTE, NO_ALERTS))
+        run_tick(limited, NOON)
     with engine.begin() as connection:
         quarantined = connection.execute(sa.select(actions.c.quarantined)).scalars().all()
         connection.execute(sa.text(f"GRANT INSERT ON operations TO {role}"))
-    report = tick(limited, NOON, Sweeper(MINUTE, NO_ALERTS))
+    report = run_tick(limited, NOON)
     limited.dispose()
 
     assert set(quarantined) == {None}

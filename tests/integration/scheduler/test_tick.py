@@ -8,14 +8,10 @@ import pytest
 import sqlalchemy as sa
 
 from models.fingerprint import operation_id
-from models.sql import read_clock
-from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.take import Claim
 from models.tables import actions
-from runtime.database import reading
 from scheduler.changes import change, editing
-from scheduler.sweep import Sweeper
-from scheduler.tick import TickReport, tick
+from scheduler.tick import TickReport
 from tests.factories import (
     author,
     claimed,
@@ -31,16 +27,12 @@ from tests.factories import (
 )
 from tests.servers import Broker
 from tests.statements import executed
+from tests.ticks import MINUTE, run_tick
+from tests.transactions import clock_of, fetched
 from tests.virtual_clock import VirtualClock
 
 SEVEN = datetime(2027, 1, 4, 6, 0, tzinfo=UTC)  # a Monday, 07:00 in Paris
-MINUTE = timedelta(minutes=1)
 WEEKLY = {"cron_rule": "0 7 * * 1", "timezone": "Europe/Paris"}
-LEASE = timedelta(seconds=45)
-
-
-def run_tick(engine: sa.Engine, now: datetime, batch_size: int = 1000) -> TickReport:
-    return tick(engine, now, Sweeper(LEASE, NO_ALERTS), batch_size)
 
 
 def test_an_occurrence_is_recorded_and_sent_under_the_computed_id(
@@ -71,8 +63,7 @@ def test_recording_locks_no_row_of_an_action(engine: sa.Engine, broker: Broker) 
 
 def _last_locks(engine: sa.Engine) -> list[str]:
     actions_and_apps = "SELECT xmax::text FROM actions UNION ALL SELECT xmax::text FROM small_apps"
-    with reading(engine) as connection:
-        return list(connection.execute(sa.text(actions_and_apps)).scalars())
+    return list(fetched(engine, sa.text(actions_and_apps)).scalars())
 
 
 def test_with_the_broker_unreachable_it_stays_pending_and_a_later_tick_sends_it(
@@ -277,8 +268,7 @@ def test_what_has_begun_is_not_overtaken(engine: sa.Engine) -> None:
 
 def test_pausing_records_all_of_a_long_catch_up(engine: sa.Engine) -> None:
     policy = {"catch_up": "all", "look_back": "P3D"}
-    with reading(engine) as connection:
-        now = read_clock(connection)
+    now = clock_of(engine)
     action = make_action(engine, policy=policy, since=now - timedelta(minutes=2500))
 
     editing.set_active(engine, action.uid, active=False, author=author())

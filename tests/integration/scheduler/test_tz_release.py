@@ -7,7 +7,6 @@ import pytest
 import sqlalchemy as sa
 
 from cron import tz_release
-from models.sql import read_clock
 from models.store import key_values
 from models.store.key_values import KERNEL, TZ_RELEASE
 from models.tables import action_cursor, backfills, missed_spans, operations
@@ -19,8 +18,10 @@ from scheduler.on_demand.backfill_range import BackfillRequest, Mode
 from scheduler.tz_release import OtherRelease, adopt_release
 from tasks.backfill import process
 from tests.factories import author, make_action, make_document, make_many
-from tests.integration.scheduler.test_tick import MINUTE, SEVEN, run_tick
+from tests.integration.scheduler.test_tick import SEVEN
 from tests.servers import Broker
+from tests.ticks import MINUTE, run_tick
+from tests.transactions import clock_of, fetched
 
 
 def set_value(engine: sa.Engine, key: str, value: str) -> None:
@@ -32,8 +33,7 @@ def filed(engine: sa.Engine) -> int:
     """Return how many actions have a computed next occurrence."""
     is_computed = action_cursor.c.next_occurrence_at > action_cursor.c.watermark
     query = sa.select(sa.func.count()).where(is_computed)
-    with reading(engine) as connection:
-        return connection.execute(query).scalar_one()
+    return int(fetched(engine, query).scalar_one())
 
 
 def test_the_first_daemon_stores_its_release(engine: sa.Engine) -> None:
@@ -80,9 +80,8 @@ def release(patch: pytest.MonkeyPatch, name: str) -> None:
 
 def outcomes(engine: sa.Engine) -> int:
     """Return how many occurrences are recorded, as operations or in missed spans."""
-    with reading(engine) as connection:
-        rows = connection.execute(sa.select(sa.func.count()).select_from(operations)).scalar_one()
-        missed = connection.execute(sa.select(sa.func.sum(missed_spans.c.count))).scalar_one()
+    rows = fetched(engine, sa.select(sa.func.count()).select_from(operations)).scalar_one()
+    missed = fetched(engine, sa.select(sa.func.sum(missed_spans.c.count))).scalar_one()
     return int(rows) + int(missed or 0)
 
 
@@ -146,8 +145,7 @@ def test_a_newer_daemon_waits_for_a_decision_by_the_older_release(engine: sa.Eng
 
 
 def start_backfill(engine: sa.Engine, one: Change) -> None:
-    with reading(engine) as connection:
-        now = read_clock(connection).replace(second=0, microsecond=0)
+    now = clock_of(engine).replace(second=0, microsecond=0)
     wanted = BackfillRequest(one.uid, now - 3 * MINUTE, now - MINUTE, Mode.MISSING)
     backfill.start(engine, wanted, "me", timedelta(days=90))
 
@@ -188,13 +186,11 @@ def test_a_worker_of_another_release_leaves_a_backfill_to_others(
     one = make_action(engine, name="one")
     adopt_release(engine)
     start_backfill(engine, one)
-    with reading(engine) as connection:
-        id = connection.execute(sa.select(backfills.c.id)).scalar_one()
+    id = fetched(engine, sa.select(backfills.c.id)).scalar_one()
     release(monkeypatch, "2000a")
 
     said = process(engine, id)
 
     assert said.startswith("this process has kernel 1, tz 2000a")
-    with reading(engine) as connection:
-        row = connection.execute(sa.select(backfills)).one()
+    row = fetched(engine, sa.select(backfills)).one()
     assert (row.state, row.recorded) == ("active", 0)

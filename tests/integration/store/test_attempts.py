@@ -18,8 +18,8 @@ from models.store.scope import WHOLE_INSTALLATION
 from models.tables import attempts
 from runtime.database import reading
 from scheduler.on_demand.restart import retry
-from tests.attempts import claim, end
 from tests.factories import make_action, make_operation, row_of, update_operation
+from tests.transactions import claim_as, fetched, finish
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
@@ -33,20 +33,11 @@ def operation(engine: sa.Engine) -> UUID:
 
 
 def start(engine: sa.Engine, id: UUID, attempt: int = 1) -> None:
-    with engine.begin() as connection:
-        assert isinstance(
-            claim(connection, id, attempt, f"worker {attempt}", alerts=NO_ALERTS), Claim
-        )
-
-
-def finish(engine: sa.Engine, id: UUID, ending: Outcome, attempt: int = 1) -> None:
-    with engine.begin() as connection:
-        end(connection, id, attempt, ending, alerts=NO_ALERTS)
+    assert isinstance(claim_as(engine, id, attempt, f"worker {attempt}"), Claim)
 
 
 def kept(engine: sa.Engine) -> int:
-    with reading(engine) as connection:
-        return connection.execute(sa.select(sa.func.count()).select_from(attempts)).scalar_one()
+    return int(fetched(engine, sa.select(sa.func.count()).select_from(attempts)).scalar_one())
 
 
 def shown(engine: sa.Engine, id: UUID) -> list[tuple[Any, ...]]:

@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 from models.bulk_sql import insert_all
 from models.tables import revisions
-from runtime.database import reading
 from tests.factories import make_action
+from tests.transactions import fetched
 
 NOON = datetime(2026, 11, 26, 12, tzinfo=UTC)
 SINCE = {"effective_from": sa.literal(NOON, revisions.c.effective_from.type)}
@@ -19,8 +19,7 @@ DOCUMENT = '{"name": "\\"é\\\\ \\u2028", "note": "' + "x" * 100_000 + '"}'
 
 def rows_of(engine: sa.Engine, uid: UUID) -> list[dict[str, Any]]:
     """Return two revisions with long documents."""
-    with reading(engine) as connection:
-        plan = connection.execute(sa.select(revisions.c.plan)).scalar_one()
+    plan = fetched(engine, sa.select(revisions.c.plan)).scalar_one()
     same = {"action_uid": uid, "document": DOCUMENT, "plan": plan, "author": "tests"}
     return [same | {"number": number} for number in (2, 3)]
 
@@ -31,7 +30,6 @@ def test_long_documents_are_stored_as_they_are(engine: sa.Engine) -> None:
     with engine.begin() as connection:
         insert_all(connection, revisions, rows, SINCE)
 
-    with reading(engine) as connection:
-        query = sa.select(revisions.c.document, revisions.c.effective_from)
-        found = connection.execute(query.where(revisions.c.number > 1)).all()
-    assert found == [(DOCUMENT, NOON)] * 2
+    query = sa.select(revisions.c.document, revisions.c.effective_from)
+    found = fetched(engine, query.where(revisions.c.number > 1)).all()
+    assert [tuple(row) for row in found] == [(DOCUMENT, NOON)] * 2

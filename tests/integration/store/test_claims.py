@@ -20,14 +20,14 @@ from models.store.operations.record import keep_newest
 from models.store.operations.start_checks import TAKEN, NotClaimed, NotStarted
 from models.store.operations.take import Claim
 from models.tables import action_state, operations
-from runtime.database import reading
 from scheduler.changes import editing
 from tasks import lease
-from tests.attempts import beat, claim, end
+from tests.attempts import beat, end
 from tests.factories import author, claimed, make_action, make_operation, row_of, update_operation
+from tests.ticks import MINUTE
+from tests.transactions import claim_as, execute, fetched, finish
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
 
 
 def test_two_claims_side_by_side_have_one_winner(engine: sa.Engine) -> None:
@@ -38,8 +38,7 @@ def test_two_claims_side_by_side_have_one_winner(engine: sa.Engine) -> None:
 
     def take(worker: str) -> None:
         start.wait()
-        with engine.begin() as connection:
-            won.append(claim(connection, operation, 1, worker, alerts=NO_ALERTS))
+        won.append(claim_as(engine, operation, 1, worker))
 
     threads = [threading.Thread(target=take, args=(f"w{n}",)) for n in range(4)]
     for thread in threads:
@@ -157,8 +156,7 @@ def test_a_pause_skips_what_waits_one_after_the_other(engine: sa.Engine) -> None
     released = _end(engine, first)
     for other in others:
         assert released == [other]
-        with engine.begin() as connection:
-            kept = claim(connection, other, 1, "tests", alerts=NO_ALERTS)
+        kept = claim_as(engine, other, 1, "tests")
         assert isinstance(kept, NotStarted)
         released = [one.id for one in kept.ended.released] if kept.ended else []
 
@@ -316,17 +314,15 @@ def test_an_interval_that_comes_too_soon_is_dropped(
 
 def last_starts(engine: sa.Engine) -> list[Any]:
     """Return when the action and each of its operations last began."""
-    with reading(engine) as connection:
-        of_action = connection.execute(sa.select(action_state.c.last_run_at)).all()
-        of_runs = sa.select(operations.c.first_started_at).order_by(operations.c.occurrence_at)
-        return [*of_action, *connection.execute(of_runs)]
+    of_action = fetched(engine, sa.select(action_state.c.last_run_at)).all()
+    of_runs = sa.select(operations.c.first_started_at).order_by(operations.c.occurrence_at)
+    return [*of_action, *fetched(engine, of_runs)]
 
 
 def last_start(engine: sa.Engine, id: UUID, at: datetime) -> None:
     """Let the only operation of its action that has run have started at that instant."""
     update_operation(engine, id, first_started_at=at)
-    with engine.begin() as connection:
-        connection.execute(sa.update(action_state).values(last_run_at=at))
+    execute(engine, sa.update(action_state).values(last_run_at=at))
 
 
 @pytest.mark.parametrize("has_ended", [True, False], ids=["ended", "running"])
@@ -409,8 +405,7 @@ def test_a_replaced_operation_is_not_put_back(engine: sa.Engine) -> None:
     claimed(engine, old)
     claimed(engine, new)
 
-    with engine.begin() as connection:
-        released = end(connection, old, 1, lease.GIVEN_BACK, alerts=NO_ALERTS).released
+    released = finish(engine, old, lease.GIVEN_BACK).released
 
     row = row_of(engine, old)
     assert (row["state"], row["reason"]) == ("cancelled", f"replaced by {new}")
@@ -472,5 +467,4 @@ def test_a_success_of_a_clock_that_ran_ahead_is_replaced(engine: sa.Engine) -> N
 
 
 def _known(engine: sa.Engine) -> sa.RowMapping:
-    with reading(engine) as connection:
-        return connection.execute(sa.select(action_state)).mappings().one()
+    return fetched(engine, sa.select(action_state)).mappings().one()

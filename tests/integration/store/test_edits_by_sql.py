@@ -7,9 +7,9 @@ import pytest
 import sqlalchemy as sa
 
 from models.tables import actions
-from runtime.database import reading
 from scheduler.changes import Change, change, deletion, editing
 from tests.factories import author, make_action, make_document
+from tests.transactions import execute, fetched
 
 DOCUMENT = json.dumps(make_document(description="by hand"))
 
@@ -20,13 +20,11 @@ def action(engine: sa.Engine) -> Change:
 
 
 def row(engine: sa.Engine, action: Change) -> Any:
-    with reading(engine) as connection:
-        return connection.execute(sa.select(actions).where(actions.c.uid == action.uid)).one()
+    return fetched(engine, sa.select(actions).where(actions.c.uid == action.uid)).one()
 
 
 def write(engine: sa.Engine, statement: str, **values: object) -> None:
-    with engine.begin() as connection:
-        connection.execute(sa.text(statement), values)
+    execute(engine, sa.text(statement), values)
 
 
 @pytest.mark.parametrize(
@@ -77,5 +75,4 @@ def test_rows_of_a_dump_are_inserted_as_they_are(engine: sa.Engine, action: Chan
         copy["plan"] = action.plan.to_json()
         connection.execute(sa.insert(actions).values(copy))
 
-    with reading(engine) as connection:
-        assert connection.execute(sa.select(sa.func.count()).select_from(actions)).scalar() == 2
+    assert fetched(engine, sa.select(sa.func.count()).select_from(actions)).scalar() == 2

@@ -17,9 +17,9 @@ from tasks.execute import run_attempt
 from tasks.registry import Registry
 from tests.factories import make_action, make_operation, row_of, seen, update_operation
 from tests.integration.tasks.test_execute import make_running_action
+from tests.ticks import MINUTE
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
 
 
 pytestmark = pytest.mark.usefixtures("own_steps")

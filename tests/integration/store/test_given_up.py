@@ -1,7 +1,7 @@
 """An operation with a failed attempt that may not go on has failed: it counts, and notifies."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -23,7 +23,6 @@ from runtime.sections import AlertSettings
 from scheduler.changes import Change
 from scheduler.changes.deletion import delete, delete_app
 from scheduler.changes.editing import set_active
-from tests.attempts import claim, end
 from tests.celery_messages import RULES, celery_action
 from tests.factories import (
     STEPS,
@@ -34,9 +33,10 @@ from tests.factories import (
     row_of,
     update_operation,
 )
+from tests.ticks import MINUTE
+from tests.transactions import claim_as, finish
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
 HOOKS = {"on_failure": [{"webhook": "https://example.com/"}]}
 RETRIED = Outcome(OperationState.PENDING, "no ink", "retry", is_failure=True)
 
@@ -53,21 +53,18 @@ def started(engine: sa.Engine, action: Change, minute: int) -> UUID:
 
 
 def asked(engine: sa.Engine, id: UUID) -> Claim | NotStarted:
-    with engine.begin() as connection:
-        return claim(connection, id, row_of(engine, id)["attempt"], "tests", alerts=NO_ALERTS)
+    return claim_as(engine, id, row_of(engine, id)["attempt"], "tests")
 
 
 def failed_once(engine: sa.Engine, action: Change, minute: int = 0) -> UUID:
     """Return an operation whose first attempt failed, and whose second one waits."""
     id = started(engine, action, minute)
-    with engine.begin() as connection:
-        end(connection, id, 1, RETRIED, alerts=NO_ALERTS)
+    finish(engine, id, RETRIED)
     return id
 
 
 def ended_well(engine: sa.Engine, id: UUID) -> None:
-    with engine.begin() as connection:
-        end(connection, id, 1, Outcome(OperationState.SUCCESS), alerts=NO_ALERTS)
+    finish(engine, id, Outcome(OperationState.SUCCESS))
 
 
 def end_of(engine: sa.Engine, id: UUID) -> tuple[Any, ...]:
@@ -241,8 +238,7 @@ def test_the_retries_of_a_deleted_app_have_failed_and_notify(engine: sa.Engine) 
     action = make_action(engine, app=app, hooks=HOOKS)
     id = make_operation(engine, action, NOON, "Scheduled action", app=app)
     assert isinstance(asked(engine, id), Claim)
-    with engine.begin() as connection:
-        end(connection, id, 1, RETRIED, alerts=NO_ALERTS)
+    finish(engine, id, RETRIED)
 
     delete_app(engine, author(STEPS, app))
 
@@ -275,8 +271,7 @@ def test_a_retry_that_another_kind_of_worker_would_run_has_failed(
     else:
         action = celery_action(engine, hooks=HOOKS)
     id = started(engine, action, 0)
-    with engine.begin() as connection:
-        end(connection, id, 1, RETRIED, alerts=NO_ALERTS)
+    finish(engine, id, RETRIED)
     if task == "ruled out":
         update_operation(engine, id, subject="nobody")
     else:

@@ -23,8 +23,9 @@ from services.jobs.claim import JobToDo, Taken
 from tests.attempts import claim
 from tests.factories import author, installation_on, make_app, row_of, update_operation
 from tests.integration.web.jobs import NOON, make_due, make_job
+from tests.ticks import LEASE
+from tests.transactions import fetched
 
-LEASE = timedelta(seconds=45)
 ALLOW = {"overlap": "allow"}
 ONE_OF_ALL: dict[jobs.Lane, int] = {(None, "quick"): 1}
 
@@ -142,9 +143,8 @@ def test_a_start_at_the_same_moment_spoils_no_job(engine: sa.Engine) -> None:
 
 
 def waits_for_a_lock(engine: sa.Engine) -> bool:
-    with reading(engine) as connection:
-        query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-        return bool(connection.execute(sa.text(query)).scalar_one())
+    query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    return bool(fetched(engine, sa.text(query)).scalar_one())
 
 
 @pytest.mark.usefixtures("postgresql")

@@ -1,7 +1,7 @@
 """Whoever keeps the row of an action locked delays neither ticks nor what its operations become."""
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
@@ -13,8 +13,6 @@ from models.store.operations import external_send
 from models.store.operations.end import Outcome
 from models.tables import actions
 from scheduler.changes import Change
-from scheduler.sweep import Sweeper
-from scheduler.tick import tick
 from tests.attempts import end
 from tests.factories import (
     claimed,
@@ -24,11 +22,11 @@ from tests.factories import (
     spoil,
     update_operation,
 )
+from tests.ticks import MINUTE, run_tick
 
 pytestmark = pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
 
 
 @pytest.fixture
@@ -79,7 +77,7 @@ def test_the_first_end_of_its_operations_is_written(
 def test_a_tick_records_what_is_due_and_what_it_missed(
     engine: sa.Engine, action: Change, locked: None
 ) -> None:
-    report = tick(engine, NOON, Sweeper(MINUTE, NO_ALERTS))
+    report = run_tick(engine, NOON)
 
     assert (report.recorded, report.locked) == (1, None)
     assert report.missed > 10
@@ -96,8 +94,8 @@ def test_a_broken_one_is_left_to_the_next_tick(
     with engine.begin() as forgotten:
         row = sa.select(actions.c.uid).where(actions.c.uid == broken.uid)
         forgotten.execute(row.with_for_update())
-        first = tick(engine, NOON, Sweeper(MINUTE, NO_ALERTS))
+        first = run_tick(engine, NOON)
 
-    second = tick(engine, NOON + MINUTE, Sweeper(MINUTE, NO_ALERTS))
+    second = run_tick(engine, NOON + MINUTE)
 
     assert (first.recorded, first.quarantined, second.quarantined) == (1, 0, 1)

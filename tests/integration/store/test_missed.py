@@ -1,15 +1,12 @@
 """Missed spans count what has no operation."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 import sqlalchemy as sa
 
 from models.store.actions import missed
-from models.store.notices.alerting import NO_ALERTS
 from runtime.database import reading
-from scheduler.sweep import Sweeper
-from scheduler.tick import TickReport, tick
 from tests.factories import (
     make_action,
     make_operation,
@@ -17,18 +14,13 @@ from tests.factories import (
     spans_of,
 )
 from tests.statements import rows_read
+from tests.ticks import HOUR, MINUTE, run_tick
 
 SEVEN = datetime(2026, 1, 5, 7, tzinfo=UTC)
 # A due date must lie ahead when its action is made.
 LATER = datetime(2036, 1, 7, 7, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
-HOUR = timedelta(hours=1)
 HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
 EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
-
-
-def run_tick(engine: sa.Engine, now: datetime) -> TickReport:
-    return tick(engine, now, Sweeper(timedelta(seconds=45), NO_ALERTS))
 
 
 def count_of(engine: sa.Engine) -> int:

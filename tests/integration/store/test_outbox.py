@@ -1,6 +1,6 @@
 """What is reserved for sending, and what becomes of it."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
@@ -9,11 +9,11 @@ import sqlalchemy as sa
 from models.sql import database_now
 from models.store.operations import reserve
 from models.store.operations.reserve import Message
-from runtime.database import reading
 from tests.factories import make_action, make_operation, row_of, update_operation
+from tests.ticks import MINUTE
+from tests.transactions import fetched
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
 
 
 def make_sendable(engine: sa.Engine, *ages_s: float) -> list[UUID]:
@@ -67,7 +67,6 @@ def test_a_message_is_repeated_ever_later_and_at_last_each_hour(
 
     mark(engine, id, 1)
 
-    with reading(engine) as connection:
-        now = connection.execute(sa.select(database_now())).scalar_one()
+    now = fetched(engine, sa.select(database_now())).scalar_one()
     left = row_of(engine, id)["not_before"] - now
     assert minutes * MINUTE - MINUTE < left <= minutes * MINUTE

@@ -32,9 +32,10 @@ from tests.factories import (
     rows_of,
     update_operation,
 )
+from tests.ticks import MINUTE
 from tests.told import told_as
+from tests.transactions import claim_as, clock_of, fetched, finish
 
-MINUTE = timedelta(minutes=1)
 OPS = AlertSettings(mail=("ops@example.com",))
 SOON = AlertSettings(mail=("ops@example.com",), overdue_minutes=3)
 
@@ -42,8 +43,7 @@ SOON = AlertSettings(mail=("ops@example.com",), overdue_minutes=3)
 def make_waiting(engine: sa.Engine, minutes: int = 20, **changes: Any) -> Change:
     """Store an action with an unstarted operation that was recorded so long ago."""
     action = make_action(engine, **changes)
-    with reading(engine) as connection:
-        now = read_clock(connection).replace(microsecond=0)
+    now = clock_of(engine).replace(microsecond=0)
     at = now - minutes * MINUTE
     id = make_operation(engine, action, at, 'Scheduled action "it"')
     update_operation(engine, id, recorded_at=at)
@@ -56,9 +56,8 @@ def alert(engine: sa.Engine, alerts: AlertSettings = OPS) -> list[tuple[str, str
 
 
 def told(engine: sa.Engine) -> list[tuple[str, str]]:
-    with reading(engine) as connection:
-        rows = connection.execute(sa.select(notices).order_by(notices.c.created_at)).mappings()
-        return [(told_as(row), row["target"]["to"]) for row in rows]
+    rows = fetched(engine, sa.select(notices).order_by(notices.c.created_at)).mappings()
+    return [(told_as(row), row["target"]["to"]) for row in rows]
 
 
 def test_one_alert_for_an_action_says_that_no_worker_listens(engine: sa.Engine) -> None:
@@ -159,8 +158,7 @@ def test_it_is_told_when_it_runs_again(engine: sa.Engine) -> None:
     alert(engine)
 
     for minute in (2, 3):
-        with engine.begin() as connection:
-            at = read_clock(connection).replace(microsecond=0) + minute * MINUTE
+        at = clock_of(engine).replace(microsecond=0) + minute * MINUTE
         id = make_operation(engine, action, at)
         with engine.begin() as connection:
             claim(connection, id, 1, "tests", alerts=NO_ALERTS)
@@ -172,8 +170,7 @@ def test_it_is_told_when_it_runs_again(engine: sa.Engine) -> None:
 def test_the_same_one_may_be_overdue_again(engine: sa.Engine) -> None:
     action = make_waiting(engine, policy={"overlap": "allow"})
     alert(engine)
-    with reading(engine) as connection:
-        now = read_clock(connection).replace(microsecond=0)
+    now = clock_of(engine).replace(microsecond=0)
     id = make_operation(engine, action, now)
     with engine.begin() as connection:
         claim(connection, id, 1, "tests", alerts=NO_ALERTS)
@@ -223,8 +220,7 @@ def test_what_is_overtaken_while_one_runs_for_long_is_not_overdue(
     action = make_action(engine)
     tick_each_minute(engine, action, 1)
     (row,) = rows_of(engine, action)
-    with engine.begin() as connection:
-        claim(connection, row["id"], 1, "tests", alerts=NO_ALERTS)
+    claim_as(engine, row["id"], 1, "tests")
     update_operation(
         engine,
         row["id"],
@@ -234,8 +230,7 @@ def test_what_is_overtaken_while_one_runs_for_long_is_not_overdue(
 
     tick_each_minute(engine, action, 6)
     if end_at_last:
-        with engine.begin() as connection:
-            end(connection, row["id"], 1, Outcome(OperationState.SUCCESS), alerts=NO_ALERTS)
+        finish(engine, row["id"], Outcome(OperationState.SUCCESS))
         tick_each_minute(engine, action, 2)
 
     assert told(engine) == []

@@ -1,21 +1,18 @@
 """Operations a page at a time: the last recorded of one small app or of many."""
 
-from datetime import timedelta
 from itertools import product
 from uuid import UUID
 
 import pytest
 import sqlalchemy as sa
 
-from models.sql import read_clock
 from models.store.operations import pages
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.tables import operations, small_apps
 from runtime.database import reading
 from tests.factories import make_action, make_app, make_operation
-
-HOUR = timedelta(hours=1)
-MINUTE = timedelta(minutes=1)
+from tests.ticks import HOUR, MINUTE
+from tests.transactions import clock_of, execute
 
 
 def newest(engine: sa.Engine, wanted: pages.Wanted, limit: int = 10) -> list[UUID]:
@@ -24,8 +21,7 @@ def newest(engine: sa.Engine, wanted: pages.Wanted, limit: int = 10) -> list[UUI
 
 
 def test_the_operations_of_many_apps_are_in_one_order(engine: sa.Engine) -> None:
-    with reading(engine) as connection:
-        now = read_clock(connection).replace(microsecond=0)
+    now = clock_of(engine).replace(microsecond=0)
     apps = [make_app(engine, name) for name in ("a", "b", "c")]
     made = {app.id: make_action(engine, app=app) for app in apps}
     ids = []
@@ -48,12 +44,10 @@ def test_the_operations_of_many_apps_are_in_one_order(engine: sa.Engine) -> None
 def test_what_a_tick_recorded_at_once_is_paged_by_its_occurrences(
     engine: sa.Engine, scope: Scope
 ) -> None:
-    with reading(engine) as connection:
-        now = read_clock(connection).replace(microsecond=0)
+    now = clock_of(engine).replace(microsecond=0)
     action = make_action(engine)
     ids = [make_operation(engine, action, now - hours * HOUR) for hours in range(9)]
-    with engine.begin() as connection:
-        connection.execute(sa.update(operations).values(recorded_at=now))
+    execute(engine, sa.update(operations).values(recorded_at=now))
     make_app(engine, "other")
 
     found: list[UUID] = []
@@ -66,8 +60,7 @@ def test_what_a_tick_recorded_at_once_is_paged_by_its_occurrences(
 
 
 def test_filters_choose_among_the_operations_of_all_apps(engine: sa.Engine) -> None:
-    with reading(engine) as connection:
-        now = read_clock(connection).replace(microsecond=0)
+    now = clock_of(engine).replace(microsecond=0)
     apps = [make_app(engine, name) for name in ("a", "b", "c")]
     ids = {}
     for number, (app, name) in enumerate(product(apps, ("mail out", "clean up"))):

@@ -6,18 +6,16 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
-from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import put_back
 from models.store.operations.take import Claim
 from models.tables import action_ends, action_state, notices
-from runtime.database import reading
 from runtime.sections import AlertSettings
 from scheduler.changes import Change
-from tests.attempts import claim
 from tests.factories import make_action, make_operation, row_of, update_operation
+from tests.ticks import MINUTE
+from tests.transactions import claim_as, fetched
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
 ALERTS = AlertSettings(mail=("ops@example.com",), after=1)
 
 
@@ -33,8 +31,7 @@ def action(engine: sa.Engine) -> Change:
 def lose(engine: sa.Engine, action: Change, at: datetime) -> UUID:
     """Start an operation whose worker falls silent."""
     id = make_operation(engine, action, at)
-    with engine.begin() as connection:
-        assert isinstance(claim(connection, id, 1, "tests", alerts=NO_ALERTS), Claim)
+    assert isinstance(claim_as(engine, id, 1, "tests"), Claim)
     update_operation(engine, id, heartbeat_at=NOON - timedelta(days=365))
     return id
 
@@ -64,10 +61,9 @@ def test_one_that_cannot_be_taken_back_ends_as_any_failed_one(
     row = row_of(engine, id)
     assert (row["state"], row["reason"]) == ("failed", "broken")
     assert row["error"].startswith("it could not be taken back: ")
-    with reading(engine) as connection:
-        known = connection.execute(sa.select(action_state)).one()
-        raised = connection.execute(sa.select(action_ends.c.operation_id)).scalars().all()
-        told = connection.execute(sa.select(notices.c.kind)).scalars().all()
+    known = fetched(engine, sa.select(action_state)).one()
+    raised = fetched(engine, sa.select(action_ends.c.operation_id)).scalars().all()
+    told = fetched(engine, sa.select(notices.c.kind)).scalars().all()
     assert (known.last_state, known.failures_in_row, known.run_number) == ("failed", 1, 1)
     assert (raised, told) == ([id], ["finding_began"])
 

@@ -1,6 +1,6 @@
 """Scheduled, retried and backfilled operations all end, in any order, without a deadlock."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from random import Random
 from uuid import UUID
 
@@ -8,18 +8,16 @@ import pytest
 import sqlalchemy as sa
 
 from models.operation import ENDED, OperationState
-from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import put_back, refusals
 from models.store.operations.end import Outcome
 from models.store.operations.take import Claim
 from models.tables import operations as operations_table
-from runtime.database import reading
 from scheduler.changes import Change
-from tests.attempts import claim, end
 from tests.factories import make_action, make_operation, row_of
+from tests.ticks import MINUTE
+from tests.transactions import claim_as, fetched, finish
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
 TRIGGERERS = ("Scheduled action", "Manual run by ann", "Backfill 1 by ann", "Retry by ann")
 COUNT = 14
 
@@ -46,8 +44,7 @@ class Play:
         """Let a worker take the messages of these, one after another."""
         for id in ids:
             attempt = row_of(self.engine, id)["attempt"]
-            with self.engine.begin() as connection:
-                found = claim(connection, id, attempt, "tests", alerts=NO_ALERTS)
+            found = claim_as(self.engine, id, attempt, "tests")
             if isinstance(found, Claim):
                 self.running[id] = attempt
 
@@ -69,8 +66,7 @@ class Play:
                 if again
                 else Outcome(OperationState.SUCCESS)
             )
-            with self.engine.begin() as connection:
-                end(connection, id, attempt, ending, alerts=NO_ALERTS)
+            finish(self.engine, id, ending, attempt=attempt)
             del self.running[id]
 
     def finish(self) -> None:
@@ -86,8 +82,7 @@ class Play:
     def rows(self) -> list[sa.Row[tuple[UUID, str, int, UUID | None]]]:
         table = operations_table.c
         query = sa.select(table.id, table.state, table.attempt, table.waiting_for)
-        with reading(self.engine) as connection:
-            return list(connection.execute(query.order_by(table.id)))
+        return list(fetched(self.engine, query.order_by(table.id)))
 
 
 @pytest.mark.parametrize("seed", range(2))
