@@ -29,7 +29,7 @@ class Kind:
 KINDS = {
     one.name: one
     for one in (
-        Kind("documents", documents.opened, 50, is_guided=True),
+        Kind("documents", documents.opened, 25, is_guided=True),
         Kind("templates", templates.opened, 6),
         Kind("cron_rules", cron_rules.opened, 150, is_guided=True),
         Kind("sources", sources.opened, 12),

@@ -41,9 +41,9 @@ def test_the_corpus_has_hundreds_of_files() -> None:
 
 
 # In chunks: a test of its own for each file would take longer than the file.
-@pytest.mark.parametrize("start", range(0, len(LIGHT), 20))
+@pytest.mark.parametrize("start", range(0, len(LIGHT), 10))
 def test_no_small_file_exceeds_the_limits(read: Read, start: int) -> None:
-    for one in LIGHT[start : start + 20]:
+    for one in LIGHT[start : start + 10]:
         read(one)
 
 

@@ -10,17 +10,21 @@ from tests.acceptance.processes import ROOT, python
 
 
 @pytest.mark.parametrize(
-    ("module", "why"),
+    ("module", "why", "command"),
     [
-        ("reports.plug_in", "ModuleNotFoundError: No module named 'reports'"),
-        ("broken_reports", "NameError: name 'report' is not defined"),
+        (
+            "reports.plug_in", "ModuleNotFoundError: No module named 'reports'",
+            ("-m", "minutebook", "status"),
+        ),
+        (
+            "broken_reports", "NameError: name 'report' is not defined",
+            (str(ROOT / "scheduler_server.py"), "--once"),
+        ),
     ],
-)
-@pytest.mark.parametrize(
-    "command", [("-m", "minutebook", "status"), (str(ROOT / "scheduler_server.py"), "--once")]
-)
+    ids=["missing", "broken"],
+)  # fmt: skip
 def test_a_plug_in_that_cannot_be_loaded_is_named_in_one_line(
-    tmp_path: Path, command: tuple[str, ...], module: str, why: str
+    tmp_path: Path, module: str, why: str, command: tuple[str, ...]
 ) -> None:
     (tmp_path / "broken_reports.py").write_text("report\n")
     installed = tmp_path / "reports-1.2.dist-info"
