@@ -13,8 +13,20 @@ BY_STORE = ("tests/integration/statements/", "tests/integration/benchmarks/")
 BY_START = {
     "RabbitMQ": (*("rabbitmq", "broker/test_exchanges", "scheduler/test_lost_messages"),),
     "Chromium": (
-        *(f"dashboard/test_{name}" for name in ("in_browser", "pictures", "small_app_page")),
+        *(
+            f"dashboard/test_{name}"
+            for name in (
+                "everyday_tasks",
+                "in_browser",
+                "pictures",
+                "small_app_page",
+            )
+        ),
         "web/test_django",
+    ),
+    "a second Chromium": (
+        *(f"dashboard/test_{name}" for name in ("form", "many_runs", "other_sites", "pauses")),
+        "web/test_public_status",
     ),
     "environments": ("tests/packages/",),
     "other schedulers": ("interop/test_django_beat", "interop/test_apscheduler"),
@@ -38,6 +50,7 @@ SLOW = (
     "test_the_instants_of_random_rules_are_the_same",
     *(f"interop/test_{name}" for name in ("apscheduler", "django_beat", "redbeat")),
     *(f"web/test_{name}" for name in ("behind_nginx", "django", "generated_client")),
+    "test_a_generator_finds_no_fault",
     *(f"acceptance/test_{name}." for name in (
         "deployed_commands", "example_steps", "failover", "few_rights",
         "follow_confined", "follow_once", "follow_outage", "follow_phases", "followed_ends",

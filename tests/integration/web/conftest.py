@@ -1,24 +1,29 @@
 """The HTTP door as a client meets it: a real server on loopback, and tokens of every role."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import sqlalchemy as sa
 from fastapi import FastAPI
+from playwright.sync_api import Page
 
 from broker.app import configure
 from models.roles import Role
-from runtime.config import Settings
+from runtime.config import Settings, load_settings
 from runtime.egress.guard import authorities
 from runtime.sections.web import WorkSettings
 from services import changes, tokens, users
 from services.apps import changes as app_changes
 from services.installation import Installation
-from tests.browser import Chromium, started
+from tests.browser import Chromium, Tab, started
+from tests.servers import Broker
 from tests.web_server import serving
 from web.app import make_app
 
@@ -49,6 +54,11 @@ class Web:
     def engine(self) -> sa.Engine:
         """The database of the installation."""
         return self.opened.engine
+
+    @property
+    def shop(self) -> Installation:
+        """The installation as the small app `shop` sees it."""
+        return self.opened.for_request(APP, is_bound=True, bearer="tests")
 
     def token(self, role: Role = Role.ADMIN, app: str | None = None, **asked: Any) -> str:
         """Return a new token of the installation, or of one small app."""
@@ -86,21 +96,64 @@ def chromium() -> Iterator[Chromium]:
 
 
 @pytest.fixture
+def opens() -> dict[str, Any]:
+    """How `tab` is opened: its width, and options of a context."""
+    return {}
+
+
+@pytest.fixture
+def tab(chromium: Chromium, site: Web, opens: dict[str, Any]) -> Iterator[Tab]:
+    """A browser in which an admin of `site` is signed in; nothing may go wrong in it."""
+    with chromium.tab(site.url, site.token(), **opens) as made:
+        yield made
+    assert made.faults == []
+
+
+@pytest.fixture
+def page(tab: Tab) -> Page:
+    """The page of the browser."""
+    return tab.page
+
+
+def served(stack: ExitStack, settings: Settings) -> Web:
+    """Serve an installation in a thread of this process, until the stack is closed."""
+    configure(settings)
+    opened = Installation(settings.home)
+    opened.__dict__["settings"] = settings
+    app = make_app(opened)
+    stack.callback(opened.engine.dispose)
+    web = Web(opened, stack.enter_context(serving(app, settings.web)), app)
+    stack.callback(web.close)
+    return web
+
+
+@pytest.fixture
 def serve() -> Iterator[Serve]:
     """Serve an installation in a thread of this process."""
     with ExitStack() as stack:
+        yield partial(served, stack)
 
-        def start(settings: Settings) -> Web:
-            configure(settings)
-            opened = Installation(settings.home)
-            opened.__dict__["settings"] = settings
-            app = make_app(opened)
-            stack.callback(opened.engine.dispose)
-            web = Web(opened, stack.enter_context(serving(app, settings.web)), app)
-            stack.callback(web.close)
-            return web
+
+@pytest.fixture(scope="module")
+def share(
+    sqlite_template: Path, _broker: Broker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., Web]]:
+    """Start a server like `site` that the tests of a module share: they leave it as it was."""
+    with ExitStack() as stack:
+
+        def start(**sections: Any) -> Web:
+            home = tmp_path_factory.mktemp("shared")
+            shutil.copy(sqlite_template, home / "minutebook.db")
+            settings = load_settings(home, {"SCHED_BROKER_URL": _broker.url})
+            return with_shop(served(stack, settings.model_copy(update=sections)))
 
         yield start
+
+
+@pytest.fixture(scope="module")
+def shared(share: Callable[..., Web]) -> Web:
+    """A server of all tests of a module, with the small app `shop` and its action `nightly`."""
+    return share(work=WorkSettings(pop_timeout_s=0.1))
 
 
 @pytest.fixture
@@ -110,7 +163,7 @@ def web(settings: Settings, serve: Serve) -> Web:
 
 
 @pytest.fixture
-def web_on_sqlite(home_of: Callable[[str], Settings], serve: Serve) -> Web:
+def site(home_of: Callable[[str], Settings], serve: Serve) -> Web:
     """A server on SQLite, with the small app `shop` and its action `nightly`."""
     short = WorkSettings(pop_timeout_s=0.1)
     return with_shop(serve(home_of("sqlite").model_copy(update={"work": short})))
@@ -132,7 +185,6 @@ def desk(settings: Settings, serve: Serve, pop_timeout_s: float) -> Web:
 def with_shop(web: Web) -> Web:
     """Store the small app and its action."""
     app_changes.create(web.opened, ("", SHOP))
-    shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
-    users.import_rows(shop, [ANN], raises_events=False)
-    changes.add(shop, [NIGHTLY])
+    users.import_rows(web.shop, [ANN], raises_events=False)
+    changes.add(web.shop, [NIGHTLY])
     return web

@@ -21,9 +21,9 @@ def abort(url: str, request: bytes) -> None:
 
 @pytest.mark.parametrize("token", ["", "Authorization: Bearer {token}\r\n"], ids=["", "token"])
 def test_no_aborted_request_logs_a_traceback(
-    web_on_sqlite: Web, caplog: pytest.LogCaptureFixture, token: str
+    site: Web, caplog: pytest.LogCaptureFixture, token: str
 ) -> None:
-    web = web_on_sqlite
+    web = site
     caplog.set_level(logging.INFO)
     own = token.format(token=web.token())
     bodies = {"Content-Length: 100": "token=x", "Transfer-Encoding: chunked": "5\r\ntoken"}

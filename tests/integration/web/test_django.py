@@ -30,7 +30,7 @@ REMIND = {**FIELDS, "name": "remind", "task": "shop.remind", "rest": ""}
 
 
 @pytest.fixture
-def web_on_sqlite(home_of: Callable[[str], Settings], serve: Serve) -> Web:
+def site(home_of: Callable[[str], Settings], serve: Serve) -> Web:
     """A server that may send the shop's tasks, which a worker follows."""
     allowed = CelerySettings(tasks=("shop.*",))
     web = with_shop(serve(home_of("sqlite").model_copy(update={"celery": allowed})))
@@ -42,10 +42,10 @@ def web_on_sqlite(home_of: Callable[[str], Settings], serve: Serve) -> Web:
 
 
 @pytest.fixture
-def staff(web_on_sqlite: Web, tmp_path: Path) -> Iterator[Callable[[str], Browser]]:
+def staff(site: Web, tmp_path: Path) -> Iterator[Callable[[str], Browser]]:
     """Sign in to a project's admin whose server has the action `nightly`."""
-    token = web_on_sqlite.token(Role.EDITOR, APP)
-    settings = {"MINUTEBOOK_URL": web_on_sqlite.url, "MINUTEBOOK_TOKEN": token}
+    token = site.token(Role.EDITOR, APP)
+    settings = {"MINUTEBOOK_URL": site.url, "MINUTEBOOK_TOKEN": token}
     settings["TIME_ZONE"] = "Europe/Paris"
     with project(tmp_path, **settings) as url:
         yield lambda name: Browser(url, name)
@@ -67,11 +67,9 @@ def value_of(page: httpx.Response, field: str) -> str | None:
     return unescape(value[1]) if value else None
 
 
-def test_the_admin_lists_edits_and_deletes(
-    web_on_sqlite: Web, staff: Callable[[str], Browser]
-) -> None:
+def test_the_admin_lists_edits_and_deletes(site: Web, staff: Callable[[str], Browser]) -> None:
     admin = staff("admin")
-    uid = shown(web_on_sqlite)["uid"]
+    uid = shown(site)["uid"]
     change = f"{ACTIONS}{uid}/change/"
     words = {**FIELDS, "rest": '{"operations": {"maintenance": {}}, "description": "<b>new</b>"}'}
 
@@ -90,17 +88,15 @@ def test_the_admin_lists_edits_and_deletes(
     assert len(re.findall(r" 04:30 \+", planned.text)) == 5
     assert "Stored nightly, revision 2." in text_of(stored)
     assert "<b>new</b>" not in stored.text
-    assert document(web_on_sqlite, "nightly")["description"] == "<b>new</b>"
+    assert document(site, "nightly")["description"] == "<b>new</b>"
     assert "another change came first" in text_of(outdated)
     assert value_of(outdated, "timezone") == "Asia/Tokyo"
     deleted = admin.post(f"{ACTIONS}{uid}/delete/")
     assert "Deleted nightly; its history stays." in text_of(deleted)
-    assert shown(web_on_sqlite)["status"] == 404
+    assert shown(site)["status"] == 404
 
 
-def test_each_argument_of_a_task_has_a_field(
-    web_on_sqlite: Web, staff: Callable[[str], Browser]
-) -> None:
+def test_each_argument_of_a_task_has_a_field(site: Web, staff: Callable[[str], Browser]) -> None:
     editor, add = staff("editor"), f"{ACTIONS}add/"
 
     offered = editor.get(add)
@@ -113,7 +109,7 @@ def test_each_argument_of_a_task_has_a_field(
     assert "Without a value it is 'Paris'." in text_of(checked)
     assert "Stored remind." in text_of(made)
     assert {name: value_of(made, name) for name in given} == given
-    assert document(web_on_sqlite, "remind") == {
+    assert document(site, "remind") == {
         "name": "remind",
         "active": True,
         "operations": {
@@ -129,9 +125,7 @@ def test_each_argument_of_a_task_has_a_field(
     }
 
 
-def test_what_has_no_field_of_its_own_is_kept(
-    web_on_sqlite: Web, staff: Callable[[str], Browser]
-) -> None:
+def test_what_has_no_field_of_its_own_is_kept(site: Web, staff: Callable[[str], Browser]) -> None:
     call = {"task": "shop.remind", "args": ["42", " x"], "queue": "slow", "kwargs": {}}
     told = [{"mail": "ann@example.com"}, {"mail": "bob@example.com", "when": "first"}]
     given = {
@@ -142,9 +136,9 @@ def test_what_has_no_field_of_its_own_is_kept(
         "hooks": {"on_failure": told, "alert_after": 2},
         "policy": {"overlap": "skip"},
     }
-    with_token = web_on_sqlite.client(Role.EDITOR, APP)
+    with_token = site.client(Role.EDITOR, APP)
     uid = with_token.post("/api/actions", json=given).json()["uid"]
-    before = document(web_on_sqlite, "kept")
+    before = document(site, "kept")
     editor, change = staff("editor"), f"{ACTIONS}{uid}/change/"
 
     page = editor.get(change)
@@ -159,12 +153,12 @@ def test_what_has_no_field_of_its_own_is_kept(
     assert json.loads(rest)["hooks"] == {"alert_after": 2, "on_failure": told[1:]}
     step = {**call, "args": None, "kwargs": {"order": "42", "city": " x"}}
     del step["args"]
-    after = document(web_on_sqlite, "kept")
+    after = document(site, "kept")
     assert after == {**before, "operations": {"celery_task": step}}
 
 
 def test_a_task_without_a_field_for_each_argument_has_json(
-    web_on_sqlite: Web, staff: Callable[[str], Browser]
+    site: Web, staff: Callable[[str], Browser]
 ) -> None:
     editor, add = staff("editor"), f"{ACTIONS}add/"
     any_task = {**REMIND, "task": "shop.anything"}
@@ -177,30 +171,26 @@ def test_a_task_without_a_field_for_each_argument_has_json(
     assert "This task takes other arguments" in text_of(lost)
     assert "Stored remind." in text_of(made)
     step = {"task": "shop.anything", "args": [1], "kwargs": {"b": 2}}
-    assert document(web_on_sqlite, "remind")["operations"] == {"celery_task": step}
+    assert document(site, "remind")["operations"] == {"celery_task": step}
 
 
-def test_the_last_run_is_shown_with_its_page(
-    web_on_sqlite: Web, staff: Callable[[str], Browser]
-) -> None:
-    uid = shown(web_on_sqlite)["uid"]
-    ran = web_on_sqlite.client(Role.EDITOR, APP).post(f"/api/actions/{uid}:run").json()
+def test_the_last_run_is_shown_with_its_page(site: Web, staff: Callable[[str], Browser]) -> None:
+    uid = shown(site)["uid"]
+    ran = site.client(Role.EDITOR, APP).post(f"/api/actions/{uid}:run").json()
 
     page = staff("viewer").get(f"{ACTIONS}{uid}/change/")
 
-    assert f'<a href="{web_on_sqlite.url}/operations/{ran["id"]}">' in page.text
+    assert f'<a href="{site.url}/operations/{ran["id"]}">' in page.text
     assert "disabled" in page.text
     assert "Save" not in page.text
 
 
-def test_the_admin_pauses_resumes_and_runs(
-    web_on_sqlite: Web, staff: Callable[[str], Browser]
-) -> None:
+def test_the_admin_pauses_resumes_and_runs(site: Web, staff: Callable[[str], Browser]) -> None:
     admin = staff("admin")
-    uid = shown(web_on_sqlite)["uid"]
+    uid = shown(site)["uid"]
 
     paused = admin.post(f"{ACTIONS}{uid}/pause/", name="nightly")
-    is_active = shown(web_on_sqlite)["active"]
+    is_active = shown(site)["active"]
     refused = admin.post(f"{ACTIONS}{uid}/run/", name="nightly")
     resumed = admin.post(f"{ACTIONS}{uid}/resume/", name="nightly")
     ran = admin.post(f"{ACTIONS}{uid}/run/", name="nightly")
@@ -213,12 +203,12 @@ def test_the_admin_pauses_resumes_and_runs(
 
 
 def test_schedules_of_objects_are_shown_and_not_changed(
-    web_on_sqlite: Web, staff: Callable[[str], Browser]
+    site: Web, staff: Callable[[str], Browser]
 ) -> None:
     admin, rows = staff("admin"), "/admin/minutebook/schedule/"
 
     listed, row = admin.get(rows), admin.get(f"{rows}nightly/change/")
-    owned = admin.get(f"{ACTIONS}{shown(web_on_sqlite)['uid']}/change/")
+    owned = admin.get(f"{ACTIONS}{shown(site)['uid']}/change/")
 
     assert "the server&#x27;s reason" in listed.text
     assert "the server&#x27;s reason" in row.text
@@ -228,7 +218,7 @@ def test_schedules_of_objects_are_shown_and_not_changed(
 
 
 def test_a_faulty_form_comes_back_with_its_faults(
-    web_on_sqlite: Web, staff: Callable[[str], Browser]
+    site: Web, staff: Callable[[str], Browser]
 ) -> None:
     editor, add = staff("editor"), f"{ACTIONS}add/"
     new = {**FIELDS, "name": "new"}
@@ -243,7 +233,7 @@ def test_a_faulty_form_comes_back_with_its_faults(
     assert "Write when it is due." in text_of(no_rule)
     assert "The JSON has several rules" in text_of(two_rules)
     assert "Stored new." in text_of(made)
-    assert shown(web_on_sqlite, "new")["revision"] == 1
+    assert shown(site, "new")["revision"] == 1
 
 
 @pytest.mark.parametrize(
@@ -278,10 +268,10 @@ def test_what_no_document_may_say_is_refused(
     ],
 )
 def test_permissions_are_django_s(
-    web_on_sqlite: Web, staff: Callable[[str], Browser], name: str, allowed: set[str]
+    site: Web, staff: Callable[[str], Browser], name: str, allowed: set[str]
 ) -> None:
     one = staff(name)
-    uid = shown(web_on_sqlite)["uid"]
+    uid = shown(site)["uid"]
 
     codes = {
         "change": one.post(f"{ACTIONS}{uid}/change/", **FIELDS, revision="1").status_code,
@@ -295,11 +285,9 @@ def test_permissions_are_django_s(
     assert {code for verb, code in codes.items() if verb not in allowed} == {403}
 
 
-def test_what_is_no_form_of_the_page_is_refused(
-    web_on_sqlite: Web, staff: Callable[[str], Browser]
-) -> None:
+def test_what_is_no_form_of_the_page_is_refused(site: Web, staff: Callable[[str], Browser]) -> None:
     admin = staff("admin")
-    uid = shown(web_on_sqlite)["uid"]
+    uid = shown(site)["uid"]
 
     forged = admin.http.post(f"{ACTIONS}{uid}/pause/")
     read = admin.get(f"{ACTIONS}{uid}/pause/")
@@ -308,7 +296,7 @@ def test_what_is_no_form_of_the_page_is_refused(
 
     assert (forged.status_code, read.status_code, unknown.status_code) == (403, 405, 404)
     assert stranger.status_code == 302
-    assert shown(web_on_sqlite)["active"] is True
+    assert shown(site)["active"] is True
 
 
 @pytest.mark.parametrize(
@@ -332,23 +320,23 @@ def test_what_keeps_the_pages_from_the_server_is_said(
     assert told in text_of(page)
 
 
-def test_actions_are_made_from_code(web_on_sqlite: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SCHED_URL", web_on_sqlite.url)
-    monkeypatch.setenv("SCHED_TOKEN", web_on_sqlite.token(Role.EDITOR, APP))
+def test_actions_are_made_from_code(site: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCHED_URL", site.url)
+    monkeypatch.setenv("SCHED_TOKEN", site.token(Role.EDITOR, APP))
 
     made = actions.apply({**NIGHTLY, "name": "a b"}, {**NIGHTLY, "name": "c"})
     ran = actions.run("a b", key="once")
     actions.pause("c")
     explained = actions.explain("c", "2026-11-23T12:34:00")
-    is_active = shown(web_on_sqlite, "c")["active"]
+    is_active = shown(site, "c")["active"]
     actions.resume("c")
 
     assert [(one.name, one.change) for one in made] == [("a b", "created"), ("c", "created")]
     assert ran.state in {"pending", "queued"}
     assert explained.verdict == "not_an_occurrence"
-    assert (is_active, shown(web_on_sqlite, "c")["active"]) == (False, True)
+    assert (is_active, shown(site, "c")["active"]) == (False, True)
     actions.delete("c")
-    assert shown(web_on_sqlite, "c")["status"] == 404
+    assert shown(site, "c")["status"] == 404
 
 
 def test_without_settings_the_names_of_the_settings_are_said(

@@ -10,13 +10,13 @@ from models.roles import Role
 from tests.browser import Chromium, Tab
 from tests.django_project import ACTIONS, PASSWORD, Browser
 from tests.integration.web.conftest import APP, Web
-from tests.integration.web.test_django import staff, web_on_sqlite
+from tests.integration.web.test_django import site, staff
 
-__all__ = ["staff", "web_on_sqlite"]
+__all__ = ["site", "staff"]
 
 
 @pytest.fixture
-def page(chromium: Chromium, web_on_sqlite: Web, staff: Callable[[str], Browser]) -> Iterator[Tab]:
+def page(chromium: Chromium, site: Web, staff: Callable[[str], Browser]) -> Iterator[Tab]:
     """A page of the admin, at which an admin is signed in."""
     url = str(staff("admin").http.base_url)
     with chromium.blank(1100, base_url=url) as blank:
@@ -28,7 +28,7 @@ def page(chromium: Chromium, web_on_sqlite: Web, staff: Callable[[str], Browser]
         yield Tab(blank)
 
 
-def test_an_action_is_made_by_fields(page: Tab, web_on_sqlite: Web) -> None:
+def test_an_action_is_made_by_fields(page: Tab, site: Web) -> None:
     its = page.page
     its.click("text=Add scheduled action")
     its.fill("[name=name]", "remind of order 42")
@@ -49,7 +49,7 @@ def test_an_action_is_made_by_fields(page: Tab, web_on_sqlite: Web) -> None:
     its.click("text=Pause")
     its.wait_for_selector("text=Resume")
 
-    found = web_on_sqlite.client(Role.VIEWER, APP).get("/api/actions/remind of order 42").json()
+    found = site.client(Role.VIEWER, APP).get("/api/actions/remind of order 42").json()
     step = {"task": "shop.remind", "kwargs": {"order": 42}}
     assert (found["document"]["operations"], found["active"]) == ({"celery_task": step}, False)
     assert page.faults == []

@@ -14,8 +14,8 @@ FUTURE = "2199-01-01T00:00:00Z"
 SEEN = {"event": "instance.user.last_seen", "user": "ann@example.com"}
 
 
-def test_an_error_names_fields_and_parameters(web_on_sqlite: Web) -> None:
-    client = web_on_sqlite.client()
+def test_an_error_names_fields_and_parameters(site: Web) -> None:
+    client = site.client()
     of_app = f"/api/apps/{APP}"
     on_event = {**NIGHTLY, "name": "seen", "when": {"on": "instance.user.last_seen"}}
     client.post("/api/actions", params={"app": APP}, json=on_event).raise_for_status()
@@ -43,8 +43,8 @@ def test_an_error_names_fields_and_parameters(web_on_sqlite: Web) -> None:
     assert details[8].endswith("send force=true")
 
 
-def test_a_command_line_elsewhere_says_what_it_would_say_here(web_on_sqlite: Web) -> None:
-    server = Remote(web_on_sqlite.url, web_on_sqlite.token())
+def test_a_command_line_elsewhere_says_what_it_would_say_here(site: Web) -> None:
+    server = Remote(site.url, site.token())
     of_shop = replace(server, app=APP)
 
     with pytest.raises(NotFound, match=f"add --app {APP}"):

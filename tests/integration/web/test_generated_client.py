@@ -35,11 +35,11 @@ def generate(web: Web, folder: Path) -> list[str]:
 
 
 def test_a_generated_client_makes_an_app_and_an_action_and_runs_it(
-    web_on_sqlite: Web, tmp_path: Path
+    site: Web, tmp_path: Path
 ) -> None:
-    warnings = generate(web_on_sqlite, tmp_path)
+    warnings = generate(site, tmp_path)
     used = subprocess.run(
-        [sys.executable, "-P", SCRIPT, web_on_sqlite.url, web_on_sqlite.token()],
+        [sys.executable, "-P", SCRIPT, site.url, site.token()],
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip

@@ -13,7 +13,6 @@ from cli.main import run
 from models.action.plan import readable
 from models.errors import InvalidDocument, NotFound, Refused
 from models.job import id_of
-from models.roles import Role
 from models.store import actions
 from models.store.actions.status import plan_in
 from runtime.config import Settings
@@ -24,7 +23,6 @@ from services.files import read_documents
 from services.installation import Installation
 from services.jobs.documents import NewJob, first_runs
 from tests.factories import installation_on, make_action
-from tests.integration.web.conftest import Web
 from tests.integration.web.jobs import URL, make_due, make_job
 from tests.statements import rows_read
 
@@ -215,22 +213,6 @@ def test_the_commands_print_what_was_done(
     assert lines[6] == f"deleted job {id_of(URL)} of {URL}; 0 runs cancelled"
 
 
-def test_an_editor_manages_jobs_over_http(desk: Web) -> None:
-    editor, viewer = desk.client(Role.EDITOR, "default"), desk.client(Role.VIEWER, "default")
-    path = "/api/apps/default/jobs"
-
-    added = editor.post(path, json={"url": URL, "meta": {"depth": 2}})
-    wrong = editor.post(path, json={"url": "nowhere"})
-    listed = viewer.get(path).json()
-    forbidden = viewer.post(path, json={"url": URL})
-    deleted = editor.delete(f"{path}/{id_of(URL)}")
-
-    assert (added.status_code, added.json()["change"]) == (201, "created")
-    assert (wrong.status_code, forbidden.status_code) == (422, 403)
-    assert [one["id"] for one in listed] == [id_of(URL)]
-    assert deleted.json() == {"id": id_of(URL), "url": URL, "cancelled": 0}
-
-
 def test_entries_of_one_url_are_named(opened: Installation, tmp_path: Path) -> None:
     file = write(tmp_path, {"url": URL}, {"url": f"{URL}/b"}, {"url": URL, "interval_s": 60})
 
@@ -244,9 +226,3 @@ def test_entries_of_one_url_are_named(opened: Installation, tmp_path: Path) -> N
         f"is also the job of {file}[0]; keep one of the two",
     )
     assert jobs.list_jobs(opened, 9).items == ()
-
-
-NO_INTERVAL = (
-    "is null: its action has another rule; "
-    "move it by `minutebook export json` and `minutebook action apply`"
-)

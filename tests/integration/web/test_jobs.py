@@ -5,6 +5,7 @@ import logging
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import httpx
 import pytest
@@ -20,7 +21,6 @@ from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import put_back, reserve
 from models.store.operations.take import ClaimRequest
-from models.store.scope import WHOLE_INSTALLATION
 from models.store.workers import Heartbeat
 from models.tables import operations as table
 from runtime.clock import wait_for
@@ -29,15 +29,12 @@ from runtime.logs.events import Line
 from runtime.sections import AlertSettings
 from scheduler.changes import editing
 from scheduler.explain.operation_text import waits
-from scheduler.on_demand.cancel import cancel
 from scheduler.sweep import dispatch_ready
 from services.apps import changes
 from services.jobs import claim
 from tests.factories import (
-    DEFAULT_APP,
     author,
     installation_on,
-    make_app,
     make_operation,
     row_of,
     update_operation,
@@ -190,19 +187,6 @@ def listens(desk: Web) -> bool:
         return "minutebook.job:quick" in workers.listened_queues(connection, LEASE)
 
 
-def test_the_oldest_job_of_any_small_app_comes_first(desk: Web) -> None:
-    other = make_app(desk.engine, "other")
-    given = [("first", DEFAULT_APP), ("second", other), ("third", DEFAULT_APP)]
-    for name, app in given:
-        url = f"https://example.com/{name}"
-        make_due(desk.engine, make_job(desk.engine, url, app=app), app=app)
-    client = desk.client(Role.WORKER)
-
-    urls = [next_job(client)["url"] for _ in given]
-
-    assert urls == [f"https://example.com/{name}" for name, _ in given]
-
-
 @pytest.mark.parametrize("pop_timeout_s", [1.0])
 def test_a_job_that_cannot_start_keeps_no_other_back(desk: Web) -> None:
     paused = make_job(desk.engine, "https://example.com/paused")
@@ -306,15 +290,6 @@ def figures_of(caplog: pytest.LogCaptureFixture, event: str) -> Mapping[str, obj
     return found
 
 
-def test_a_permanent_error_is_not_retried(desk: Web) -> None:
-    id = make_due(desk.engine, make_job(desk.engine, policy={"retry": {"max_attempts": 5}}))
-    client = desk.client(Role.WORKER)
-
-    report(client, "error", next_job(client)["lease"], error="gone", permanent=True)
-
-    assert row_of(desk.engine, id)["state"] == "failed"
-
-
 def test_beats_and_progress_keep_the_lease(desk: Web) -> None:
     id = make_due(desk.engine, make_job(desk.engine))
     client = desk.client(Role.WORKER)
@@ -365,35 +340,35 @@ REPORTS: dict[str, dict[str, object]] = {
 }
 
 
-def test_a_cancel_reaches_the_worker_with_its_next_beat(desk: Web) -> None:
-    id = make_due(desk.engine, make_job(desk.engine))
-    client = desk.client(Role.WORKER)
-    lease = next_job(client)["lease"]
-    cancel(desk.engine, id, WHOLE_INSTALLATION, "ann")
-
-    told = report(client, "beat", lease).json()
-    stopped = report(client, "error", lease, error="stopped half-way")
-
-    assert told["stop"] == "cancelled"
-    assert stopped.status_code == 204
-    assert row_of(desk.engine, id)["state"] == "cancelled"
-
-
-def test_an_error_after_the_time_limit_is_not_retried(desk: Web) -> None:
+@pytest.mark.parametrize(
+    ("past", "said", "stop", "ended"),
+    [
+        pytest.param(
+            {"heartbeat_at": -1}, {"permanent": True}, None, ("failed", None), id="permanent"
+        ),
+        pytest.param(
+            {"cancel_requested_at": -1}, {}, "cancelled", ("cancelled", "cancelled"), id="cancelled"
+        ),
+        # Its limit is half its interval; it has some seconds more to stop.
+        pytest.param(
+            {"started_at": -151}, {}, "time limit", ("failed", "time limit"), id="too_long"
+        ),
+    ],
+)
+def test_an_error_after_which_a_job_must_not_go_on_is_not_retried(
+    desk: Web, past: dict[str, int], said: dict[str, Any], stop: str | None, ended: tuple[str, str]
+) -> None:
     id = make_due(desk.engine, make_job(desk.engine, policy={"retry": {"max_attempts": 5}}))
     client = desk.client(Role.WORKER)
     lease = next_job(client)["lease"]
-    # Its limit is half its interval; it has some seconds more to stop.
-    update_operation(desk.engine, id, started_at=database_now(-151.0))
+    update_operation(desk.engine, id, **{name: database_now(s) for name, s in past.items()})
 
     told = report(client, "beat", lease).json()
-    stopped = report(client, "error", lease, error="stopped half-way")
+    stopped = report(client, "error", lease, error="stopped half-way", **said)
 
-    assert (told["stop"], stopped.status_code) == ("time limit", 204)
+    assert (told["stop"], stopped.status_code) == (stop, 204)
     row = row_of(desk.engine, id)
-    assert (row["state"], row["reason"], row["error"]) == (
-        "failed", "time limit", "stopped half-way",
-    )  # fmt: skip
+    assert (row["state"], row["reason"], row["error"]) == (*ended, "stopped half-way")
 
 
 @pytest.mark.parametrize(
@@ -509,11 +484,6 @@ def test_a_token_of_another_app_neither_gets_nor_reports_a_job(desk: Web) -> Non
     assert row_of(desk.engine, id)["state"] == "running"
 
 
-@pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR, Role.EDITOR])
-def test_only_workers_may_take_jobs(desk: Web, role: Role) -> None:
-    assert desk.client(role).get("/jobs/next").status_code == 403
-
-
 def test_a_worker_that_goes_away_while_it_waits_takes_no_job(desk: Web) -> None:
     action = make_job(desk.engine)
     gone, there = desk.client(Role.WORKER), desk.client(Role.WORKER)
@@ -592,23 +562,3 @@ def test_a_token_holds_fifty_requests_open(desk: Web) -> None:
     assert download.status_code == 429
     assert answers == {503}
     assert not desk.app.state.open_requests._open
-
-
-@pytest.mark.parametrize("pop_timeout_s", [30.0])
-def test_many_workers_wait_without_a_thread_each(desk: Web) -> None:
-    count = 100
-    for number in range(count):
-        make_due(desk.engine, make_job(desk.engine, f"https://example.com/{number}"))
-    with desk.engine.begin() as connection:
-        held_back = sa.update(table).values(waiting_for=None, queue="held")
-        connection.execute(held_back)
-    clients = [desk.client(Role.WORKER) for _ in range(count // MOST_OF_TOKEN)]
-    with ThreadPoolExecutor(count) as pool:
-        waiting = [pool.submit(one.get, "/jobs/next") for one in clients * MOST_OF_TOKEN]
-        assert wait_for(lambda: len(desk.app.state.dispatcher._waiting) == count, 30)
-        with desk.engine.begin() as connection:
-            connection.execute(sa.update(table).values(queue="quick"))
-        answers = [one.result(30) for one in waiting]
-
-    assert [one.status_code for one in answers] == [200] * count
-    assert len({one.json()["operation_id"] for one in answers}) == count

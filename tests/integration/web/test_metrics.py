@@ -38,8 +38,7 @@ SETTLED = SETTLED_AFTER + timedelta(minutes=1)
 
 def ended(web: Web, state: str = "success", took_s: float = 2.0) -> None:
     """Run the action `nightly`, and end its operation long enough ago to be counted."""
-    shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
-    id = run(shop, "nightly").id
+    id = run(web.shop, "nightly").id
     with reading(web.engine) as connection:
         at = read_clock(connection) - SETTLED
     began = at - timedelta(seconds=took_s)
@@ -183,16 +182,6 @@ def test_what_ended_before_this_process_began_is_not_counted(web: Web) -> None:
     assert Counting(web, age_s=0).counted("operations_ended_total") == {}
 
 
-def test_what_ended_a_moment_ago_waits_until_no_transaction_can_hide_another(
-    web: Web, counting: Counting
-) -> None:
-    ended(web)
-    with web.engine.begin() as connection:
-        connection.execute(sa.update(operations).values(finished_at=read_clock(connection)))
-
-    assert counting.counted("operations_ended_total") == {}
-
-
 def test_missed_occurrences_count_with_and_without_operations(web: Web, counting: Counting) -> None:
     ended(web)
     with web.engine.begin() as connection:
@@ -276,23 +265,8 @@ def test_small_apps_beyond_the_most_share_a_series(
     assert apps == {OTHER}
 
 
-@pytest.mark.parametrize(
-    ("role", "app", "status"),
-    [
-        pytest.param(None, None, 401, id="without_a_token"),
-        pytest.param(Role.ADMIN, APP, 403, id="of_one_small_app"),
-        pytest.param(Role.WORKER, None, 403, id="of_a_worker"),
-        pytest.param(Role.VIEWER, None, 200, id="of_a_viewer"),
-    ],
-)
-def test_the_figures_are_for_readers_of_the_installation(
-    web: Web, role: Role | None, app: str | None, status: int
-) -> None:
-    assert web.client(role, app).get("/metrics").status_code == status
-
-
-def test_answers_are_timed_by_route_and_never_by_path(web_on_sqlite: Web) -> None:
-    web = web_on_sqlite
+def test_answers_are_timed_by_route_and_never_by_path(site: Web) -> None:
+    web = site
     client = web.client(Role.VIEWER)
     client.get("/api/actions/nightly", params={"app": APP})
     client.get("/no/such/path")
@@ -305,10 +279,10 @@ def test_answers_are_timed_by_route_and_never_by_path(web_on_sqlite: Web) -> Non
     assert not any("no/such" in one or "BREW" in one for one in routes)
 
 
-def test_a_database_that_is_away_shows_so(web_on_sqlite: Web) -> None:
+def test_a_database_that_is_away_shows_so(site: Web) -> None:
     """A scrape whose statements time out: the token was still checked."""
-    client = web_on_sqlite.client(Role.VIEWER)
-    with web_on_sqlite.engine.begin() as connection:
+    client = site.client(Role.VIEWER)
+    with site.engine.begin() as connection:
         connection.execute(sa.text("ALTER TABLE ticks RENAME TO gone"))
     text = client.get("/metrics").text
 
@@ -317,9 +291,9 @@ def test_a_database_that_is_away_shows_so(web_on_sqlite: Web) -> None:
 
 
 def test_a_request_that_fails_unexpectedly_is_counted(
-    web_on_sqlite: Web, monkeypatch: pytest.MonkeyPatch
+    site: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = web_on_sqlite.client()
+    client = site.client()
     monkeypatch.setattr("services.status.assess", lambda *_: 1 / 0)
 
     assert client.get("/api/status").status_code == 500

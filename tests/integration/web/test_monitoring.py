@@ -80,9 +80,9 @@ def test_each_alert_has_a_series_that_lets_it_fire() -> None:
 
 
 @pytest.fixture
-def prometheus(web_on_sqlite: Web, tmp_path: Path) -> Iterator[httpx.Client]:
+def prometheus(site: Web, tmp_path: Path) -> Iterator[httpx.Client]:
     """Start Prometheus with the configuration of the folder; yield a client of it."""
-    web, port = web_on_sqlite, free_port()
+    web, port = site, free_port()
     text = (MONITORING / "prometheus.yml").read_text(encoding="utf-8")
     text = text.replace("127.0.0.1:8265", web.url.removeprefix("http://")).replace("15s", "1s")
     (tmp_path / "prometheus.yml").write_text(text)

@@ -16,6 +16,7 @@ from models.store import ticks
 from models.store.operations.end import known_after
 from models.tables import action_state, operations
 from runtime.database import reading
+from services import changes
 from services.actions.page import action_page
 from services.overview import figures as counted
 from services.runs import run
@@ -40,8 +41,7 @@ def tick(web: Web, ago: timedelta = timedelta(0), **figures: Any) -> None:
 
 def ended(web: Web, action: str, state: str, **values: Any) -> UUID:
     """Run an action of the small app `shop`, and end its operation."""
-    shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
-    id = run(shop, action).id
+    id = run(web.shop, action).id
     now = now_of(web)
     update_operation(
         web.engine,
@@ -119,7 +119,7 @@ def test_the_first_actions_are_those_with_problems_then_running_then_the_next(
     client.post("/api/actions/nightly:pause", params={"app": APP}).raise_for_status()
     names = {"late": 600, "runs": 900, "soon": 300, "failed": 1200}
     stored = [{**NIGHTLY, "name": name, "when": {"every": every}} for name, every in names.items()]
-    client.post("/api/actions:apply", params={"app": APP}, json=stored).raise_for_status()
+    changes.add(web.shop, stored)
     ended(web, "runs", "running")
     ended(web, "failed", "failed")
 
@@ -132,14 +132,14 @@ def test_the_first_actions_are_those_with_problems_then_running_then_the_next(
 
 def test_an_overview_counts_what_ran_waits_and_is_due(web: Web, client: httpx.Client) -> None:
     soon = {**NIGHTLY, "name": "soon", "when": {"every": 600}}
-    client.post("/api/actions:apply", params={"app": APP}, json=[soon]).raise_for_status()
+    changes.add(web.shop, [soon])
     ended(web, "nightly", "failed")
     missed(web)
     on_time, late = (ended(web, "soon", "success") for _ in range(2))
     for id, lateness in ((on_time, 1), (late, 90)):
         due = now_of(web) - MINUTE - timedelta(seconds=lateness)
         update_operation(web.engine, id, cause="schedule", occurrence_at=due)
-    run(web.opened.for_request(APP, is_bound=True, bearer="tests"), "soon")
+    run(web.shop, "soon")
 
     figures = overview(client)["figures"]
 
@@ -222,7 +222,7 @@ def test_a_search_finds_words_in_any_order_and_standing(web: Web, client: httpx.
         {**NIGHTLY, "name": "weekly report", "owner": "Sales"},
         {**NIGHTLY, "name": "100% sure", "active": False},
     ]
-    client.post("/api/actions:apply", params={"app": APP}, json=documents).raise_for_status()
+    changes.add(web.shop, documents)
     ended(web, "nightly", "failed")
 
     uid = celery_action(web.engine, name="close").uid
@@ -251,7 +251,7 @@ def test_the_year_of_an_action_counts_by_days(web: Web) -> None:
 
 def test_an_action_of_each_minute_comes_on_each_day(web: Web, client: httpx.Client) -> None:
     often = {**NIGHTLY, "name": "often", "when": {"cron_rule": "* * * * *", "timezone": "UTC"}}
-    client.post("/api/actions:apply", params={"app": APP}, json=[often]).raise_for_status()
+    changes.add(web.shop, [often])
 
     (lane,) = (
         one

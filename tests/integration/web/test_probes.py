@@ -7,11 +7,11 @@ ALWAYS = ("/healthz", "/readyz")
 TICKS = "/healthz/ticks"
 
 
-def test_a_probe_answers_head_as_get_without_a_body(web_on_sqlite: Web) -> None:
-    client = web_on_sqlite.client(role=None)
+def test_a_probe_answers_head_as_get_without_a_body(site: Web) -> None:
+    client = site.client(role=None)
 
     before = {path: client.head(path) for path in (*ALWAYS, TICKS)}
-    tick(web_on_sqlite)
+    tick(site)
 
     assert [one.status_code for one in before.values()] == [204, 204, 503]
     assert client.head(TICKS).status_code == 204

@@ -166,16 +166,16 @@ def test_strangers_who_guess_names_fill_no_memory(
 
 
 def test_a_browser_sees_the_update_come_and_go(
-    chromium: Chromium, web_on_sqlite: Web, monkeypatch: pytest.MonkeyPatch
+    chromium: Chromium, site: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refreshed = Refreshed(web_on_sqlite, monkeypatch)
-    applied(web_on_sqlite, domains=DOMAINS, public_status=True)
+    refreshed = Refreshed(site, monkeypatch)
+    applied(site, domains=DOMAINS, public_status=True)
     with chromium.blank(400) as page:
         faults: list[str] = []
         page.on("pageerror", lambda error: faults.append(str(error)))
         with refreshed.running() as (importing, _moving):
             assert importing.reached.wait(LONG_S)
-            page.goto(f"{web_on_sqlite.url}/status/{APP}")
+            page.goto(f"{site.url}/status/{APP}")
             expect(page.locator("main")).to_contain_text("The data are changing.")
         expect(page.locator("main")).to_contain_text("up to date", timeout=30_000)
         expect(page.locator("main")).to_contain_text("Data updated")

@@ -6,8 +6,8 @@ from tests.integration.web.conftest import Web
 WITH_A_SLASH_TOO_MANY = ("/api/apps/", "/api/actions/?limit=3&app=x", "/actions/", "/api/apps///")
 
 
-def test_a_path_with_a_slash_too_many_is_not_found(web_on_sqlite: Web) -> None:
-    client = web_on_sqlite.client(Role.VIEWER)
+def test_a_path_with_a_slash_too_many_is_not_found(site: Web) -> None:
+    client = site.client(Role.VIEWER)
 
     for path in WITH_A_SLASH_TOO_MANY:
         answer = client.get(path, headers={"Host": "evil.example"}, follow_redirects=False)
@@ -15,9 +15,9 @@ def test_a_path_with_a_slash_too_many_is_not_found(web_on_sqlite: Web) -> None:
         assert "evil.example" not in f"{answer.headers}{answer.text}"
 
 
-def test_no_redirect_leads_to_another_server(web_on_sqlite: Web) -> None:
-    client = web_on_sqlite.client(Role.VIEWER)
+def test_no_redirect_leads_to_another_server(site: Web) -> None:
+    client = site.client(Role.VIEWER)
 
     for path in ("//evil.example/", "//evil.example/actions", "/%2F/a/"):
-        answer = client.get(f"{web_on_sqlite.url}{path}", follow_redirects=False)
+        answer = client.get(f"{site.url}{path}", follow_redirects=False)
         assert not answer.headers.get("location", "/").startswith("//")

@@ -69,8 +69,7 @@ def test_what_cannot_be_rotated_is_refused(web: Web, asked: dict[str, str], expe
 
 
 def test_an_admin_of_a_small_app_rotates_its_tokens_alone(web: Web) -> None:
-    shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
-    own, other = create(shop, Role.VIEWER).id, create(web.opened, Role.VIEWER).id
+    own, other = create(web.shop, Role.VIEWER).id, create(web.opened, Role.VIEWER).id
     admin = web.client(Role.ADMIN, APP)
 
     answers = [admin.post(f"/api/tokens/{id}:rotate") for id in (own, other)]

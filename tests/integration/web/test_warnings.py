@@ -26,12 +26,11 @@ TASK = "shop.tasks.close_day"
 
 def crowded(web: Web) -> Web:
     """Store many users, whom no flag keeps, in many groups."""
-    shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
     rows = [
         {"id": f"user-{number:02}@example.com", "groups": [f"group {number:02}", "crowd"]}
         for number in range(COUNT)
     ]
-    users.import_rows(shop, rows, raises_events=False)
+    users.import_rows(web.shop, rows, raises_events=False)
     return web
 
 
@@ -66,83 +65,58 @@ def test_a_dry_run_reads_what_the_document_names(
     home_of: Callable[[str], Settings], serve: Serve
 ) -> None:
     web = crowded(with_shop(serve(home_of("postgresql"))))
-    shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
     everybody = {"groups": ["all", "crowd"], "include_inactivated_users": True}
     document = {**MAIL, "recipients": {**everybody, "users": ["user-07@example.com"]}}
 
     with rows_read(web.engine) as read:
-        changes.apply(shop, [document], dry_run=True)
+        changes.apply(web.shop, [document], dry_run=True)
 
     assert max(read) == 2
 
 
-def test_arguments_that_a_task_does_not_take_are_a_remark_and_no_refusal(
-    settings: Settings, serve: Serve
-) -> None:
+@pytest.fixture
+def remarks(settings: Settings, serve: Serve) -> Callable[..., list[str]]:
+    """Return what is remarked on an action that sends a task, of which a live worker has one."""
     celery = settings.celery.model_copy(update={"tasks": ("shop.*",)})
     web = with_shop(serve(settings.model_copy(update={"celery": celery})))
-    trust.trust_app(web.opened, APP, trust.TrustChange(tasks=("shop.*",)))
-    takes = {TASK: ["city", "limit=5"]}
+    trusted = trust.TrustChange(tasks=("shop.tasks.*",), queues=("orders",))
+    trust.trust_app(web.opened, APP, trusted)
+    takes, has = {TASK: ["city", "limit=5"]}, (TASK, "shop.taskz.reimburse_invoices")
+    worker = Heartbeat("celery@shop", "celery, orders", 1, follows=has, signatures=takes)
     with web.engine.begin() as connection:
-        beat(connection, Heartbeat("celery@shop", "celery", 1, follows=(TASK,), signatures=takes))
-    client = web.client(Role.EDITOR, APP)
+        beat(connection, worker)
 
-    def remarks(**task: Any) -> list[str]:
-        document = {**NIGHTLY, "name": "close", "operations": {"celery_task": task}}
-        answer = client.post("/api/actions:apply?dry_run=true", json=document)
-        assert answer.status_code == 200, answer.text
-        return list(answer.json()[0]["warnings"])
+    def asked(task: str = TASK, **more: Any) -> list[str]:
+        its = {"celery_task": {"task": task, **more}}
+        document = {**NIGHTLY, "name": "close", "operations": its}
+        return list(changes.apply(web.shop, [document], dry_run=True).root[0].warnings)
 
-    fits, unknown, missing = (
-        remarks(task=TASK, args=["Paris"]),
-        remarks(task=TASK, args=["Paris"], kwargs={"limt": 1}),
-        remarks(task=TASK),
-    )
+    return asked
 
+
+def test_arguments_that_a_task_does_not_take_are_a_remark_and_no_refusal(
+    remarks: Callable[..., list[str]],
+) -> None:
+    its = "operations.celery_task"
     known = f"; a worker that runs now has {TASK}(city, limit=5)"
-    assert fits == []
-    assert unknown == [f"operations.celery_task: got an unexpected keyword argument 'limt'{known}"]
-    assert missing == [f"operations.celery_task: missing a required argument: 'city'{known}"]
+    fits, unknown = {"args": ["Paris"]}, {"args": ["Paris"], "kwargs": {"limt": 1}}
+
+    assert remarks(**fits) == remarks(**fits, queue="orders") == []
+    assert remarks(**unknown) == [f"{its}: got an unexpected keyword argument 'limt'{known}"]
+    assert remarks() == [f"{its}: missing a required argument: 'city'{known}"]
 
 
 def test_a_task_that_no_live_worker_of_its_queue_has_is_a_remark_with_the_nearest_name(
-    settings: Settings, serve: Serve
+    remarks: Callable[..., list[str]],
 ) -> None:
-    celery = settings.celery.model_copy(update={"tasks": ("shop.*",)})
-    web = with_shop(serve(settings.model_copy(update={"celery": celery})))
-    trust.trust_app(web.opened, APP, trust.TrustChange(tasks=("shop.*",), queues=("orders",)))
-    with web.engine.begin() as connection:
-        beat(connection, Heartbeat("celery@shop", "celery, orders", 1, follows=(TASK,)))
-    client = web.client(Role.EDITOR, APP)
+    def said(task: str, queue: str) -> str:
+        return (
+            f'operations.celery_task.task "{task}": no live worker of queue {queue} has this task'
+        )
 
-    def remarks(**task: Any) -> list[str]:
-        document = {**NIGHTLY, "name": "close", "operations": {"celery_task": task}}
-        answer = client.post("/api/actions:apply?dry_run=true", json=document)
-        assert answer.status_code == 200, answer.text
-        return list(answer.json()[0]["warnings"])
-
-    path = "operations.celery_task.task"
-    misspelt = f'{path} "shop.tasks.clos_day": no live worker of queue orders has this task'
-    assert remarks(task="shop.tasks.clos_day", queue="orders") == [
-        f'{misspelt}; did you mean "{TASK}"?'
+    near = remarks("shop.tasks.clos_day", queue="orders")
+    assert near == [f'{said("shop.tasks.clos_day", "orders")}; did you mean "{TASK}"?']
+    # A task that the small app may not send is not named.
+    assert remarks("shop.tasks.reimburse_invoices") == [
+        said("shop.tasks.reimburse_invoices", "celery")
     ]
-    assert remarks(task=TASK, queue="orders") == remarks(task=TASK) == []
-
-
-def test_no_task_that_the_small_app_may_not_send_is_the_nearest_name(
-    settings: Settings, serve: Serve
-) -> None:
-    celery = settings.celery.model_copy(update={"tasks": ("shop.*",)})
-    web = with_shop(serve(settings.model_copy(update={"celery": celery})))
-    trust.trust_app(web.opened, APP, trust.TrustChange(tasks=("shop.tasks.*",)))
-    with web.engine.begin() as connection:
-        beat(connection, Heartbeat("celery@shop", "celery", 1, follows=("shop.task.close_day",)))
-    operations = {"celery_task": {"task": "shop.tasks.close_day"}}
-
-    answer = web.client(Role.EDITOR, APP).post(
-        "/api/actions:apply?dry_run=true", json={**NIGHTLY, "name": "x", "operations": operations}
-    )
-
-    path = 'operations.celery_task.task "shop.tasks.close_day"'
-    (remark,) = answer.json()[0]["warnings"]
-    assert remark == f"{path}: no live worker of queue celery has this task"

@@ -13,13 +13,12 @@ from models.store.operations.end import Outcome
 from models.store.workers import Heartbeat, beat
 from runtime.config import Settings
 from runtime.egress.guard import authorities
+from runtime.sections.celery import CelerySettings
 from services.apps import trust
 from tests.attempts import end
+from tests.browser import OWN_PAGE
 from tests.factories import claimed, make_action, make_operation
 from tests.integration.web.conftest import APP, Serve, Web, with_shop
-
-# What a browser says of a form on one of our own pages.
-OWN_PAGE = {"Sec-Fetch-Site": "same-origin"}
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 TASK = "shop.tasks.close_day"
@@ -56,11 +55,20 @@ def browse() -> Iterator[Browse]:
 
 
 @pytest.fixture
+def browser(site: Web, browse: Browse) -> httpx.Client:
+    """A browser in which an admin of `site` has signed in."""
+    return browse(site)
+
+
+@pytest.fixture
 def shop(home_of: Callable[[str], Settings], serve: Serve) -> Web:
     """A server whose small app may send tasks, of which a worker follows one, and mail Ann."""
-    settings = home_of("sqlite")
-    celery = settings.celery.model_copy(update={"tasks": ("shop.*",)})
-    web = with_shop(serve(settings.model_copy(update={"celery": celery})))
+    celery = CelerySettings(tasks=("shop.*",))
+    return with_tasks(with_shop(serve(home_of("sqlite").model_copy(update={"celery": celery}))))
+
+
+def with_tasks(web: Web) -> Web:
+    """Let the small app send tasks, of which a worker follows one."""
     trust.trust_app(web.opened, APP, trust.TrustChange(tasks=("shop.*",)))
     takes = {SHOWN: ["city", "limit=5", "*", "dry_run=False", "**rest"]}
     follows = (TASK, SHOWN, "other.tasks.secret")

@@ -29,9 +29,8 @@ def opened(browser: httpx.Client) -> dict[str, str]:
 
 
 def test_a_change_made_meanwhile_is_overwritten_only_when_asked(
-    web_on_sqlite: Web, browse: Browse
+    site: Web, browser: httpx.Client
 ) -> None:
-    browser = browse(web_on_sqlite)
     first, second = opened(browser), opened(browser)
 
     def save(fields: dict[str, str], hour: int) -> httpx.Response:
@@ -47,7 +46,7 @@ def test_a_change_made_meanwhile_is_overwritten_only_when_asked(
     wanted = OVERWRITE.search(again.text)
     assert wanted is not None
     assert save({**second, "revision": wanted[1]}, 5).status_code == 303
-    shown = web_on_sqlite.client().get(f"/api/actions/nightly?app={APP}").json()
+    shown = site.client().get(f"/api/actions/nightly?app={APP}").json()
     assert (shown["revision"], shown["document"]["when"]["cron_rule"]) == (3, "0 5 * * *")
 
 
@@ -58,10 +57,7 @@ def test_a_change_made_meanwhile_is_overwritten_only_when_asked(
         pytest.param("Asia/Tokio", "Europe/Paris", id="of_the_small_app"),
     ],
 )
-def test_a_new_action_begins_with_a_zone(
-    web_on_sqlite: Web, browse: Browse, cookie: str, zone: str
-) -> None:
-    browser = browse(web_on_sqlite)
+def test_a_new_action_begins_with_a_zone(browser: httpx.Client, cookie: str, zone: str) -> None:
     browser.cookies.set("mb_zone", cookie)
 
     page = browser.get(f"/apps/{APP}/new-action")
@@ -69,31 +65,7 @@ def test_a_new_action_begins_with_a_zone(
     assert f"&#34;timezone&#34;: &#34;{zone}&#34;" in page.text
 
 
-def test_a_refused_document_comes_back_with_its_faults(web_on_sqlite: Web, browse: Browse) -> None:
-    browser = browse(web_on_sqlite)
-    values = {"document": '{"name": "x", "when": {"cron_rule": "61 * * * *"}}'}
-
-    refused = browser.post(f"/apps/{APP}/store", data=values)
-    broken = browser.post(f"/apps/{APP}/store", data={**values, "document": "{oops"})
-
-    assert (refused.status_code, broken.status_code) == (422, 422)
-    assert "is above 59" in refused.text
-    assert "61 * * * *" in refused.text
-    assert "{oops" in broken.text
-    assert "<h1>New action</h1>" in browser.get(f"/apps/{APP}/store").text
-
-
-def test_an_unknown_change_is_refused(web_on_sqlite: Web, browse: Browse) -> None:
-    browser = browse(web_on_sqlite)
-
-    assert browser.post("/actions", data={"verb": "x"}).status_code == 409
-    for path in (f"/apps/{APP}/actions/nightly/x", "/operations/x/x"):
-        assert browser.post(path).status_code == 404
-
-
-def test_the_next_occurrences_stand_beside_the_form(web_on_sqlite: Web, browse: Browse) -> None:
-    browser = browse(web_on_sqlite)
-
+def test_the_next_occurrences_stand_beside_the_form(browser: httpx.Client) -> None:
     text = browser.post(
         f"/apps/{APP}/check", data={**opened(browser), "document": document(4)}
     ).text
@@ -101,8 +73,8 @@ def test_the_next_occurrences_stand_beside_the_form(web_on_sqlite: Web, browse: 
     assert text.partition("Next runs")[2].partition("</ul>")[0].count("<li>") == 5
 
 
-def test_an_older_revision_opens_in_the_form(web_on_sqlite: Web, browse: Browse) -> None:
-    browser = browse(web_on_sqlite)
+def test_an_older_revision_opens_in_the_form(site: Web, browse: Browse) -> None:
+    browser = browse(site)
     browser.post(f"/apps/{APP}/store", data={**opened(browser), "document": document(4)})
 
     page = browser.get(f"/apps/{APP}/actions/nightly/edit?revision=1")
@@ -110,15 +82,14 @@ def test_an_older_revision_opens_in_the_form(web_on_sqlite: Web, browse: Browse)
 
     assert "the document of revision 1" in page.text
     assert dict(FIELDS.findall(page.text))["revision"] == "2"
-    assert browser.get(f"/apps/{APP}/actions/nightly/edit?revision=9").status_code == 404
     assert "/edit?revision=1" in listed
     assert "/edit?revision=2" not in listed
-    viewer = browse(web_on_sqlite, role=Role.VIEWER).get(f"/apps/{APP}/actions/nightly").text
+    viewer = browse(site, role=Role.VIEWER).get(f"/apps/{APP}/actions/nightly").text
     assert "/edit?revision=1" not in viewer
 
 
-def test_a_test_goes_only_where_the_small_app_may_tell(web_on_sqlite: Web, browse: Browse) -> None:
-    browser = browse(web_on_sqlite)
+def test_a_test_goes_only_where_the_small_app_may_tell(site: Web, browse: Browse) -> None:
+    browser = browse(site)
     sent = {"action": "nightly"}
     path = f"/apps/{APP}/try-hook"
 
@@ -131,7 +102,7 @@ def test_a_test_goes_only_where_the_small_app_may_tell(web_on_sqlite: Web, brows
     assert "the test was not taken" in secret.text
     assert "the test was not taken" in private.text
     assert unknown.status_code == 409
-    operator = browse(web_on_sqlite, role=Role.OPERATOR)
+    operator = browse(site, role=Role.OPERATOR)
     asked = {**sent, "kind": "mail", "to": "eve@example.com"}
     assert operator.post(path, data=asked).status_code == 403
 
@@ -142,9 +113,8 @@ def test_the_form_offers_the_tasks_that_the_small_app_may_send(
     celery = settings.celery.model_copy(update={"tasks": ("shop.*",)})
     web = with_shop(serve(settings.model_copy(update={"celery": celery})))
     trust.trust_app(web.opened, APP, trust.TrustChange(trusted=True))
-    shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
     step = {"task": "shop.tasks.sent", "queue": "night"}
-    changes.add(shop, [{**NIGHTLY, "name": "sends", "operations": {"celery_task": step}}])
+    changes.add(web.shop, [{**NIGHTLY, "name": "sends", "operations": {"celery_task": step}}])
     with web.engine.begin() as connection:
         follows = ("shop.tasks.followed", "hr.tasks.pay")
         beat(connection, Heartbeat("celery@one", "celery", 1, follows=follows))

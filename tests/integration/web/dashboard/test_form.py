@@ -1,166 +1,361 @@
 """The form of an action in a real Chromium: it needs no JSON, and loses nothing of a document."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
+from runtime.sections.celery import CelerySettings
 from services import changes
-from tests.browser import Chromium, hold_back
-from tests.factories import make_app
+from tests.browser import Tab, hold_back
 from tests.integration.web.conftest import APP, NIGHTLY, Web
-from tests.integration.web.dashboard.conftest import SHOWN, TASK, Browse
+from tests.integration.web.dashboard.conftest import SHOWN, TASK, Browse, with_tasks
+
+NEW = f"/apps/{APP}/new-action"
+UNFOLDED = """
+document.querySelectorAll("#fields details, #as-json").forEach((one) => { one.open = true })
+"""
+ZONE = {"timezone": "Europe/Paris"}
 
 
-def _written(page: Page) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(page.input_value("#text"))
+@pytest.fixture(scope="module")
+def site(share: Callable[..., Web]) -> Web:
+    """A server whose small app may send tasks, of which a worker follows one, and mail Ann."""
+    return with_tasks(share(celery=CelerySettings(tasks=("shop.*",))))
+
+
+def _written(page: Page, *path: str) -> Any:
+    """Return what the form has written there in the document."""
+    found = json.loads(page.input_value("#text"))
+    for key in path:
+        found = found[key]
     return found
 
 
 def _write(page: Page, document: dict[str, Any]) -> None:
-    page.evaluate("one => { document.getElementById('as-json').open = true }", None)
     page.fill("#text", json.dumps(document))
 
 
-def test_a_task_has_fields_for_its_arguments_its_queue_and_what_is_known(
-    chromium: Chromium, shop: Web
-) -> None:
-    with chromium.tab(shop.url, shop.token()) as tab:
-        page = tab.page
-        page.goto(f"/apps/{APP}/new-action")
-        page.check("[data-step=maintenance]")
-        page.check("[data-step=celery_task]")
-        offered = page.locator("#tasks option").evaluate_all("all => all.map((one) => one.value)")
-        page.fill("[data-path='operations.celery_task.task']", TASK)
-        page.fill("[data-path='operations.celery_task.args']", 'Paris, 5, true, "5"')
-        page.fill("[data-path='operations.celery_task.kwargs']", "limit=5, region=eu")
-        page.fill("[data-path='operations.celery_task.queue']", "night")
-        task = _written(page)["operations"]["celery_task"]
-        page.fill("[data-path='operations.celery_task.args']", '[["a, b"], {"c": 1}]')
-        nested = _written(page)["operations"]["celery_task"]["args"]
-        page.fill("[data-path='name']", "kept")
-        page.fill("[data-path='operations.celery_task.task']", "shop.tasks.other")
-        name = _written(page)["name"]
-
-    assert offered == [TASK, SHOWN]
-    assert task == {
-        "task": TASK,
-        "args": ["Paris", 5, True, "5"],
-        "kwargs": {"limit": 5, "region": "eu"},
-        "queue": "night",
-    }
-    assert (nested, name) == ([["a, b"], {"c": 1}], "kept")
-    assert tab.faults == []
+def _open(page: Page, path: str = NEW) -> None:
+    page.goto(path)
+    page.evaluate(UNFOLDED)
 
 
-def test_a_task_has_a_field_for_each_parameter_that_its_worker_reports(
-    chromium: Chromium, shop: Web
-) -> None:
-    with chromium.tab(shop.url, shop.token()) as tab:
-        page = tab.page
-        page.goto(f"/apps/{APP}/new-action")
-        page.select_option("[name=rhythm]", "day")
-        page.fill("[name=time]", "07:00")
-        page.check("[data-step=celery_task]")
-        meaning = page.locator("#meaning")
-        expect(meaning.locator("li", has_text="operations.celery_task")).to_have_count(1)
-        expect(meaning.locator("li:visible")).to_have_count(0)
-        page.fill("[data-path='operations.celery_task.task']", SHOWN)
-        expect(meaning).to_contain_text("missing a required argument: 'city'")
-        parameters = page.locator("[data-parameters] label")
-        shown = parameters.evaluate_all(
-            "all => all.map(one => [one.innerText.trim(), one.querySelector('input').placeholder])"
-        )
-        assert tab.serious() == []
-        page.fill("[data-argument=city]", "Paris, 5e")
-        page.fill("[data-argument=dry_run]", "true")
-        expect(meaning).not_to_contain_text("missing a required argument")
-        named = _written(page)["operations"]["celery_task"]
-
-    assert shown == [["city", "required"], ["limit", "5"], ["dry_run", "False"]]
-    assert named == {"task": SHOWN, "kwargs": {"city": "Paris, 5e", "dry_run": True}}
-    assert tab.faults == []
+def _start(page: Page, rhythm: str = "", **fields: str) -> None:
+    """Begin an action that tidies up by a rule of that kind."""
+    _open(page)
+    page.fill("[data-path=name]", "tidy")
+    page.check("[data-step=maintenance]")
+    _fill(page, {"rhythm": rhythm, **fields} if rhythm else {})
 
 
-def test_arguments_that_no_parameter_has_are_left_to_the_arguments_as_a_whole(
-    chromium: Chromium, shop: Web
-) -> None:
-    with chromium.tab(shop.url, shop.token()) as tab:
-        page = tab.page
-        page.goto(f"/apps/{APP}/new-action")
-        _write(page, {"operations": {"celery_task": {"task": SHOWN, "args": ["Lyon", 3]}}})
-        expect(page.locator("[data-argument=limit]")).to_have_value("3")
-        page.fill("[data-argument=limit]", "")
-        emptied = _written(page)["operations"]["celery_task"]
-        _write(page, {"operations": {"celery_task": {"task": SHOWN, "kwargs": {"more": 1}}}})
-        expect(page.locator("[data-parameters]")).to_be_hidden()
-        expect(page.locator("[data-path='operations.celery_task.kwargs']")).to_have_value("more=1")
-
-    assert emptied == {"task": SHOWN, "kwargs": {"city": "Lyon"}}
-    assert tab.faults == []
+def _fill(page: Page, fields: dict[str, str]) -> None:
+    for name, value in fields.items():
+        field = _field(page, name)
+        if field.evaluate("one => one.tagName") == "SELECT":
+            field.select_option(value)
+        else:
+            field.fill(value)
 
 
-KINDS = [
-    pytest.param("duration", "5 min", "PT5M", id="minutes"),
-    pytest.param("duration", "1 h 30 min", "PT1H30M", id="hours_and_minutes"),
-    pytest.param("duration", "2 hours and 5s", "PT2H5S", id="words"),
-    pytest.param("duration", "1 day 2 h", "P1DT2H", id="days"),
-    pytest.param("duration", "PT5M", "PT5M", id="as_in_the_document"),
-    pytest.param("duration", "5 parsecs", "5 parsecs", id="no_duration_stays"),
-    pytest.param("duration", "5 min 1 h", "5 min 1 h", id="wrong_order_stays"),
-    pytest.param("durations", "1 min, 5 min", ["PT1M", "PT5M"], id="several"),
-    pytest.param("argv", "./a \"b c\" 'd \"e' f=\"g\"", ["./a", "b c", 'd "e', "f=g"], id="quotes"),
-    pytest.param("values", 'a, 1.5, null, "true"', ["a", 1.5, None, "true"], id="values"),
-    pytest.param("values", '[["a", "b"]]', [["a", "b"]], id="values_as_json"),
-    pytest.param("value", "a, b=c", "a, b=c", id="a_text_is_one_value"),
-    pytest.param("value", '"5"', "5", id="a_text_of_a_number"),
-    pytest.param("value", '{"a": [1]}', {"a": [1]}, id="a_value_as_json"),
-    pytest.param("named", "a=1, b=x", {"a": 1, "b": "x"}, id="named"),
-    pytest.param("named", '{"a=b": [1]}', {"a=b": [1]}, id="named_as_json"),
-    pytest.param("named", "oops", "oops", id="no_pair_stays"),
-    pytest.param("retries", "2", 3, id="retries"),
+def _field(page: Page, name: str) -> Locator:
+    return page.locator(f"#fields [data-path='{name}'], #fields [name='{name}']").first
+
+
+# The fields of a rule, the rule in the document, and its meaning in the preview.
+RULES: list[tuple[dict[str, str], dict[str, Any], str]] = [
+    (
+        {"rhythm": "weekdays", "time": "07:30"},
+        {"cron_rule": "30 7 * * mon-fri"} | ZONE, "at 07:30 on Monday to Friday",
+    ),
+    (
+        {"rhythm": "cron", "cron": "0 9 * * fri#L", "when.jitter": "5 min"},
+        {"cron_rule": "0 9 * * fri#L", "jitter": "PT5M"} | ZONE, "plus up to 5 minutes",
+    ),
+    ({"rhythm": "date", "due": "2126-03-01T09:00"}, {"due_date": "2126-03-01T09:00"} | ZONE,
+     "2126-03-01"),
+    ({"rhythm": "every", "every": "90", "each": "60"}, {"every": 5400}, "1 hour 30 minutes"),
+    (
+        {"rhythm": "every", "every": "6", "each": "3600", "when.except": "12-25, 2027-05-01"},
+        {"every": 21600, "except": ["12-25", "2027-05-01"]}, "6 hours",
+    ),
+    ({"rhythm": "every", "every": "10", "each": "60", "counts": "end"},
+     {"every": 600, "from": "end"}, "10 minutes after the last run ended"),
+    ({"rhythm": "event", "event": "instance.user.created", "delay": "7 days"},
+     {"after": "instance.user.created", "delay": "P7D"}, "instance.user.created"),
+    ({"rhythm": "end", "action": "nightly", "ends": "partial"},
+     {"after": {"action": "nightly", "ends": "partial"}}, 'when "nightly" ends as partial'),
+    (
+        {"rhythm": "calendar", "unit": "weeks", "interval": "2", "time": "09:00",
+         "since": "2126-11-25"},
+        {"rrule": "FREQ=WEEKLY;INTERVAL=2", "at": "09:00", "starting_at": "2126-11-25"} | ZONE,
+        "FREQ=WEEKLY;INTERVAL=2 at 09:00",
+    ),
 ]  # fmt: skip
 
 
-def test_fields_write_what_people_write_and_read_it_back(
-    chromium: Chromium, web_on_sqlite: Web
+def test_each_kind_of_rule_is_written_in_fields_and_read_back(page: Page) -> None:
+    for fields, rule, meaning in RULES:
+        _start(page, **fields)
+        assert _written(page, "when") == rule
+        expect(page.locator("#meaning")).to_contain_text(meaning)
+        _open(page)
+        _write(page, {"when": rule})
+        for name, value in fields.items():
+            expect(_field(page, name)).to_have_value(value)
+
+
+# What a person writes in a field of some kind, and what the document gets.
+KINDS = [
+    ("duration", "5 min", "PT5M"),
+    ("duration", "1 h 30 min", "PT1H30M"),
+    ("duration", "2 hours and 5s", "PT2H5S"),
+    ("duration", "1 day 2 h", "P1DT2H"),
+    ("duration", "PT5M", "PT5M"),
+    ("duration", "5 parsecs", "5 parsecs"),
+    ("duration", "5 min 1 h", "5 min 1 h"),
+    ("durations", "1 min, 5 min", ["PT1M", "PT5M"]),
+    ("argv", './a "b c" \'d "e\' f="g"', ["./a", "b c", 'd "e', "f=g"]),
+    ("values", 'a, 1.5, null, "true"', ["a", 1.5, None, "true"]),
+    ("values", '[["a", "b"]]', [["a", "b"]]),
+    ("value", "a, b=c", "a, b=c"),
+    ("value", '"5"', "5"),
+    ("value", '{"a": [1]}', {"a": [1]}),
+    ("named", "a=1, b=x", {"a": 1, "b": "x"}),
+    ("named", '{"a=b": [1]}', {"a=b": [1]}),
+    ("named", "oops", "oops"),
+    ("retries", "2", 3),
+]
+# Rules of the calendar that fields can show, and those that stay a text.
+CALENDAR: list[tuple[str, dict[str, Any]]] = [
+    ("FREQ=DAILY;INTERVAL=3", {"unit": "days", "interval": "3"}),
+    ("FREQ=WEEKLY", {"unit": "weeks", "weekdays": []}),
+    ("FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,TH", {"unit": "weeks", "weekdays": ["MO", "TH"]}),
+    ("FREQ=MONTHLY;BYMONTHDAY=1,15", {"nth": "", "dates": "1, 15"}),
+    ("FREQ=MONTHLY;BYMONTHDAY=-1", {"nth": "-1", "kind": "day"}),
+    ("FREQ=MONTHLY;INTERVAL=3;BYDAY=2TU", {"nth": "2", "kind": "TU"}),
+    ("FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1", {"nth": "-1", "kind": "working"}),
+    ("FREQ=YEARLY;BYMONTH=11;BYDAY=4TH", {"month": "11", "nth": "4", "kind": "TH"}),
+]
+BEYOND = [
+    *("FREQ=DAILY;BYDAY=MO", "FREQ=WEEKLY;BYDAY=MO;WKST=SU", "FREQ=WEEKLY;BYDAY=MO;BYHOUR=9"),
+    *("FREQ=MONTHLY;BYDAY=MO,FR;BYSETPOS=1", "FREQ=MONTHLY;BYDAY=5FR", "FREQ=DAILY;COUNT=2"),
+    *("FREQ=MONTHLY;BYMONTHDAY=13;BYDAY=FR", "FREQ=MONTHLY;BYMONTHDAY=-3", "FREQ=HOURLY"),
+    *("FREQ=YEARLY;BYMONTH=1,7;BYMONTHDAY=1", "FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO", "oops"),
+    "FREQ=DAILY;UNTIL=20271231T180000",
+]
+
+
+def test_fields_write_what_people_write_and_read_it_back(page: Page) -> None:
+    page.goto(NEW)
+    for kind, text, value in KINDS:
+        seen = "([kind, text]) => formKinds[kind].read(text)"
+        assert page.evaluate(seen, [kind, text]) == value, text
+        back = "([kind, value]) => formKinds[kind].read(String(formKinds[kind].show(value)))"
+        assert page.evaluate(back, [kind, value]) == value, text
+    for rrule, fields in CALENDAR:
+        said = page.evaluate("rule => formCalendar.show(rule)", rrule)
+        assert said | fields == said, rrule
+        assert page.evaluate("said => formCalendar.read(said)", said) == rrule
+    beyond = {rule: page.evaluate("one => formCalendar.show(one)", rule) for rule in BEYOND}
+
+    assert beyond == dict.fromkeys(BEYOND)
+
+
+def test_a_rule_of_the_calendar_is_built_without_a_text(tab: Tab, page: Page) -> None:
+    _start(page, "calendar", unit="months", interval="1", which="-1", kind="FR", time="17:00")
+    expect(page.locator("#meaning")).to_contain_text("FREQ=MONTHLY;BYDAY=-1FR at 17:00")
+    assert tab.serious() == []
+    _fill(page, {"name": "last friday"})
+    page.click("button:text-is('Save')")
+    expect(page.locator(".notice span")).to_have_text("last friday is saved.")
+    page.click("text=Edit")
+    expect(page.locator("[name=which]")).to_have_value("-1")
+    expect(page.locator("[name=weekday]").first).to_be_hidden()
+    before = _written(page, "when")
+    page.fill("[name=time]", "18:00")
+
+    assert before["rrule"] == "FREQ=MONTHLY;BYDAY=-1FR"
+    # The first day stays the stored instant: each second or third one counts from it.
+    assert _written(page, "when") == before | {"at": "18:00"}
+
+
+def test_a_rule_beyond_the_fields_is_changed_as_text(page: Page) -> None:
+    _open(page)
+    when = {"rrule": "FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO", "at": ["09:00", "17:30"]}
+    _write(page, {"when": when})
+    expect(page.locator("[name=rhythm]")).to_have_value("rrule")
+    expect(page.locator("[name=times]")).to_have_value("09:00, 17:30")
+    page.fill("[name=rrule]", "FREQ=YEARLY;BYWEEKNO=21;BYDAY=MO")
+
+    assert _written(page, "when") == when | {"rrule": "FREQ=YEARLY;BYWEEKNO=21;BYDAY=MO"} | ZONE
+
+
+def test_days_of_the_week_are_chosen_by_their_boxes(page: Page) -> None:
+    _start(page, "weekdays", time="07:30")
+    page.uncheck("[name=weekday][value=wed]")
+    expect(page.locator("[name=rhythm]")).to_have_value("week")
+    rules = [_written(page, "when", "cron_rule")]
+    for day in ("wed", "sat", "sun"):
+        page.check(f"[name=weekday][value={day}]")
+    expect(page.locator("[name=rhythm]")).to_have_value("day")
+    rules.append(_written(page, "when", "cron_rule"))
+    page.fill("#text", page.input_value("#text").replace("7 * * *", "7 * * 1,wed-fri"))
+    ticked = page.locator("[name=weekday]:checked")
+    days = ticked.evaluate_all("all => all.map((one) => one.value)")
+
+    assert rules == ["30 7 * * mon,tue,thu,fri", "30 7 * * *"]
+    assert days == ["mon", "wed", "thu", "fri"]
+
+
+def test_the_zone_stays_while_a_rule_without_one_is_chosen(page: Page) -> None:
+    _start(page, "day", zone="Asia/Tokyo")
+    _fill(page, {"rhythm": "every", "every": "90"})
+    _fill(page, {"rhythm": "day", "time": "07:00"})
+
+    assert _written(page, "when") == {"cron_rule": "0 7 * * *", "timezone": "Asia/Tokyo"}
+
+
+def test_an_emptied_field_does_not_leave_the_rule_of_before(page: Page) -> None:
+    for rhythm, name, remedy in (
+        ("every", "every", "is too short"),
+        ("day", "time", "write five fields"),
+        ("date", "due", "is not an instant"),
+        ("cron", "cron", "write five fields"),
+        ("calendar", "interval", "write a rule such as"),
+    ):
+        _start(page, "weekdays", time="07:00")
+        expect(page.locator("#meaning")).to_contain_text("at 07:00 on Monday")
+        _fill(page, {"rhythm": rhythm, name: ""})
+        _field(page, name).blur()
+
+        expect(page.locator("#meaning .faults")).to_contain_text(remedy)
+        expect(page.locator("#meaning .faults li").first).to_be_visible()
+        expect(page.locator("[name=rhythm]")).to_have_value(rhythm)
+
+
+def test_no_rule_is_saved_that_nobody_wrote(page: Page) -> None:
+    """Neither a preselected one, nor the one before in place of a text that cannot be read."""
+    save, why = page.locator("button:text-is('Save')"), page.locator("#why-not")
+    _start(page)
+    expect(why).to_have_text("Still to fill in: When it runs.")
+    _fill(page, {"rhythm": "cron", "cron": "every weekday at 7:30 in Paris"})
+    expect(why).to_have_text("Still to fill in: When it runs.")
+    expect(page.locator("#meaning li")).to_be_hidden()
+    page.locator("[name=cron]").blur()
+    expect(page.locator("#meaning li")).to_be_visible()
+    expect(page.locator("#meaning li")).to_contain_text("write five fields")
+    expect(why).to_have_text("Correct what the preview marks.")
+    expect(save).to_be_disabled()
+    expect(page.locator("[name=cron]")).to_have_value("every weekday at 7:30 in Paris")
+    page.fill("[name=cron]", "30 7 * * mon-fri")
+    expect(save).to_be_enabled()
+    expect(why).to_be_empty()
+
+
+def test_save_waits_for_the_preview_of_what_is_written(page: Page) -> None:
+    save = page.locator("button:text-is('Save')")
+    page.goto(f"/apps/{APP}/actions/nightly/edit")
+    expect(save).to_be_enabled()
+    held = hold_back(page, "**/check")
+    with page.expect_request("**/check"):
+        page.fill("[name=time]", "10:15")
+        expect(save).to_be_disabled()
+    expect(page.locator("#why-not")).to_have_text("The preview is being made.")
+    held[0].continue_()
+    expect(save).to_be_enabled()
+    expect(page.locator("#meaning .diff .new")).to_contain_text("15 10 * * *")
+
+
+def test_the_preview_shows_the_last_change_though_an_earlier_answer_is_late(page: Page) -> None:
+    held: list[Route] = []
+
+    def hold_the_first(route: Route) -> None:
+        if held:
+            route.continue_()
+        else:
+            held.append(route)
+
+    page.clock.install()
+    page.goto(NEW)
+    page.route("**/check", hold_the_first)
+    page.select_option("[name=rhythm]", "cron")
+    page.check("[data-step=maintenance]")
+    for name in ("one", "two", "three"):
+        _fill(page, {"name": name, "cron": "0 3 * * *"})
+        page.clock.run_for(1000)
+    held[0].continue_()
+
+    expect(page.locator("#meaning h2")).to_have_text("three")
+
+
+def test_a_preview_that_comes_before_the_script_shows_no_fault(page: Page) -> None:
+    held = hold_back(page, "**/form-save.js*")
+    with page.expect_response("**/check"):
+        page.goto(NEW, wait_until="commit")
+    held[0].continue_()
+    missing = "Still to fill in: What it runs, When it runs, Name."
+    expect(page.locator("#why-not")).to_have_text(missing)
+    expect(page.locator("#meaning li").first).to_be_hidden()
+
+
+def test_a_task_has_fields_for_its_arguments_its_queue_and_what_is_known(page: Page) -> None:
+    its = "operations.celery_task"
+    _open(page)
+    page.check("[data-step=maintenance]")
+    page.check("[data-step=celery_task]")
+    offered = page.locator("#tasks option").evaluate_all("all => all.map((one) => one.value)")
+    args, kwargs = 'Paris, 5, true, "5"', "limit=5, region=eu"
+    _fill(page, {f"{its}.task": TASK, f"{its}.args": args, f"{its}.kwargs": kwargs})
+    _fill(page, {f"{its}.queue": "night"})
+    task = _written(page, "operations", "celery_task")
+    _fill(page, {f"{its}.args": '[["a, b"], {"c": 1}]'})
+    nested = _written(page, "operations", "celery_task", "args")
+    _fill(page, {"name": "kept", f"{its}.task": "shop.tasks.other"})
+
+    assert offered == [TASK, SHOWN]
+    written = {"args": ["Paris", 5, True, "5"], "kwargs": {"limit": 5, "region": "eu"}}
+    assert task == {"task": TASK, **written, "queue": "night"}
+    assert (nested, _written(page, "name")) == ([["a, b"], {"c": 1}], "kept")
+
+
+def test_a_task_has_a_field_for_each_parameter_that_its_worker_reports(
+    tab: Tab, page: Page
 ) -> None:
-    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
-        tab.page.goto(f"/apps/{APP}/new-action")
-        for one in KINDS:
-            kind, text, value = one.values
-            seen = "([kind, text]) => formKinds[kind].read(text)"
-            assert tab.page.evaluate(seen, [kind, text]) == value, one.id
-            back = "([kind, value]) => formKinds[kind].read(String(formKinds[kind].show(value)))"
-            assert tab.page.evaluate(back, [kind, value]) == value, one.id
+    page.goto(NEW)
+    _fill(page, {"rhythm": "day", "time": "07:00"})
+    page.check("[data-step=celery_task]")
+    meaning = page.locator("#meaning")
+    expect(meaning.locator("li", has_text="operations.celery_task")).to_have_count(1)
+    expect(meaning.locator("li:visible")).to_have_count(0)
+    _fill(page, {"operations.celery_task.task": SHOWN})
+    expect(meaning).to_contain_text("missing a required argument: 'city'")
+    shown = page.locator("[data-parameters] label").evaluate_all(
+        "all => all.map(one => [one.innerText.trim(), one.querySelector('input').placeholder])"
+    )
+    assert tab.serious() == []
+    page.fill("[data-argument=city]", "Paris, 5e")
+    page.fill("[data-argument=dry_run]", "true")
+    expect(meaning).not_to_contain_text("missing a required argument")
+
+    assert shown == [["city", "required"], ["limit", "5"], ["dry_run", "False"]]
+    named = {"task": SHOWN, "kwargs": {"city": "Paris, 5e", "dry_run": True}}
+    assert _written(page, "operations", "celery_task") == named
 
 
-def test_cron_rules_dates_and_intervals_are_written_in_fields(
-    chromium: Chromium, web_on_sqlite: Web
-) -> None:
-    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
-        page = tab.page
-        page.goto(f"/apps/{APP}/new-action")
-        page.check("[data-step=maintenance]")
-        page.fill("[data-path=name]", "tidy")
-        page.select_option("[name=rhythm]", "cron")
-        page.fill("[name=cron]", "30 7 * * mon-fri")
-        expect(page.locator("#meaning")).to_contain_text("at 07:30 on Monday to Friday")
-        page.fill("[name=cron]", "*/7 1,2 * * *")
-        expect(page.locator("#meaning")).to_contain_text("Next runs")
-        page.select_option("[name=rhythm]", "date")
-        page.fill("[name=due]", "2126-03-01T09:00")
-        dated = _written(page)["when"]
-        expect(page.locator("#meaning")).to_contain_text("2126-03-01")
-        page.select_option("[name=rhythm]", "every")
-        page.fill("[name=every]", "90")
-        expect(page.locator("#meaning")).to_contain_text("1 hour 30 minutes")
-        every = _written(page)["when"]
+def test_arguments_that_no_parameter_has_are_left_to_the_arguments_as_a_whole(page: Page) -> None:
+    _open(page)
+    _write(page, {"operations": {"celery_task": {"task": SHOWN, "args": ["Lyon", 3]}}})
+    expect(page.locator("[data-argument=limit]")).to_have_value("3")
+    page.fill("[data-argument=limit]", "")
+    emptied = _written(page, "operations", "celery_task")
+    _write(page, {"operations": {"celery_task": {"task": SHOWN, "kwargs": {"more": 1}}}})
+    expect(page.locator("[data-parameters]")).to_be_hidden()
+    expect(_field(page, "operations.celery_task.kwargs")).to_have_value("more=1")
 
-    assert dated == {"due_date": "2126-03-01T09:00", "timezone": "Europe/Paris"}
-    assert every == {"every": 5400}
-    assert tab.faults == []
+    assert emptied == {"task": SHOWN, "kwargs": {"city": "Lyon"}}
 
 
 ODD: dict[str, Any] = {
@@ -179,22 +374,18 @@ ODD: dict[str, Any] = {
 }  # fmt: skip
 
 
-def test_a_change_in_a_field_leaves_what_no_field_can_show(
-    chromium: Chromium, web_on_sqlite: Web
-) -> None:
-    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
-        page = tab.page
-        page.goto(f"/apps/{APP}/new-action")
-        _write(page, ODD)
-        expect(page.locator("[name=rhythm]")).to_have_value("own")
-        page.fill("[data-path=owner]", "ann")
-        owned = _written(page)
-        page.fill(".hook:last-child [data-hook=to]", "https://example.com/x")
-        page.select_option(".hook:nth-last-child(2) [data-hook=kind]", "webhook")
-        page.select_option(".hook:nth-last-child(2) [data-hook=on]", "on_success")
-        hooks = _written(page)["hooks"]
-        page.fill("#text", "{oops")
-        expect(page.locator("#fields")).to_be_hidden()
+def test_a_change_in_a_field_leaves_what_no_field_can_show(page: Page) -> None:
+    _open(page)
+    _write(page, ODD)
+    expect(page.locator("[name=rhythm]")).to_have_value("own")
+    page.fill("[data-path=owner]", "ann")
+    owned = _written(page)
+    page.fill(".hook:last-child [data-hook=to]", "https://example.com/x")
+    page.select_option(".hook:nth-last-child(2) [data-hook=kind]", "webhook")
+    page.select_option(".hook:nth-last-child(2) [data-hook=on]", "on_success")
+    hooks = _written(page, "hooks")
+    page.fill("#text", "{oops")
+    expect(page.locator("#fields")).to_be_hidden()
 
     assert owned == {**ODD, "owner": "ann"}
     successes = [{"notify": "ops"}, {"webhook": "https://example.com/x"}]
@@ -214,72 +405,61 @@ STRANGE: list[dict[str, Any]] = [
 ]
 
 
-def test_every_document_opens_in_the_form(chromium: Chromium, web_on_sqlite: Web) -> None:
-    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
-        page = tab.page
-        page.goto(f"/apps/{APP}/new-action")
-        for document in STRANGE:
-            _write(page, document)
-            expect(page.locator("#fields")).to_be_visible()
-            assert _written(page) == document
-
-    assert tab.faults == []
+def test_every_document_opens_in_the_form(page: Page) -> None:
+    _open(page)
+    for document in STRANGE:
+        _write(page, document)
+        expect(page.locator("#fields")).to_be_visible()
+        assert _written(page) == document
 
 
-def test_a_test_is_sent_to_whom_a_hook_would_tell(chromium: Chromium, shop: Web) -> None:
-    with chromium.tab(shop.url, shop.token()) as tab:
-        page = tab.page
-        page.goto(f"/apps/{APP}/new-action")
-        page.check("[data-step=maintenance]")
-        page.fill("[data-path=name]", "tidy")
-        page.select_option("[name=rhythm]", "day")
-        page.fill("[name=time]", "07:00")
-        page.fill("[data-hook=to]", "ann@example.com")
-        page.click("#meaning >> text=Send a test")
-        expect(page.locator("#tried-1")).to_have_text("Sent.")
+def test_policies_and_hooks_go_as_their_fields_are_emptied(page: Page) -> None:
+    _start(page, "day", time="07:00")
+    retries, expected = "policy.retry.max_attempts", "policy.expected"
+    _fill(page, {"policy.overlap": "queue", retries: "2", expected: "3 min"})
+    policy = {"overlap": "queue", "retry": {"max_attempts": 3}, "expected": "PT3M"}
+    assert _written(page, "policy") == policy
+    to, mails = page.locator("[data-hook=to]"), [{"mail": "a@b.c"}, {"mail": "d@e.f"}]
+    for place, one in enumerate(mails):
+        to.nth(place).fill(one["mail"])
+    assert _written(page, "hooks") == {"on_failure": mails}
+    page.locator("[data-hook=on]").nth(1).select_option("on_success")
+    assert _written(page, "hooks") == {"on_failure": mails[:1], "on_success": mails[1:]}
 
-    audited = shop.client().get("/api/audit", params={"app": APP})
+    _fill(page, {"policy.overlap": "", retries: "", expected: ""})
+    for place in range(2):
+        to.nth(place).fill("")
+    assert {"policy", "hooks"}.isdisjoint(_written(page))
+
+
+def test_a_test_is_sent_to_whom_a_hook_would_tell(page: Page, site: Web) -> None:
+    _start(page, "day", time="07:00")
+    page.fill("[data-hook=to]", "ann@example.com")
+    page.click("#meaning >> text=Send a test")
+    expect(page.locator("#tried-1")).to_have_text("Sent.")
+
+    audited = site.client().get("/api/audit", params={"app": APP})
     assert '"object":"ann@example.com"' in audited.text
-    (mail,) = (shop.opened.settings.home / "mail").rglob("*.eml")
+    (mail,) = (site.opened.settings.home / "mail").rglob("*.eml")
     assert "a test: nothing ran" in mail.read_text()
-    assert tab.faults == []
 
 
-def test_a_preview_that_comes_before_the_script_shows_no_fault(
-    chromium: Chromium, web_on_sqlite: Web
-) -> None:
-    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
-        page = tab.page
-        held = hold_back(page, "**/form-save.js*")
-        with page.expect_response("**/check"):
-            page.goto(f"/apps/{APP}/new-action", wait_until="commit")
-        held[0].continue_()
-        missing = "Still to fill in: What it runs, When it runs, Name."
-        expect(page.locator("#why-not")).to_have_text(missing)
-        expect(page.locator("#meaning li").first).to_be_hidden()
-
-    assert tab.faults == []
-
-
-def test_the_keyboard_alone_writes_an_action(chromium: Chromium, web_on_sqlite: Web) -> None:
-    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
-        keyboard = tab.page.keyboard
-        tab.page.goto(f"/apps/{APP}/new-action")
-        _tab_to(tab.page, "[data-step=maintenance]")
-        keyboard.press("Space")
-        _tab_to(tab.page, "[name=rhythm]")
-        keyboard.type("by a cron")
-        _tab_to(tab.page, "[name=cron]")
-        keyboard.press("ControlOrMeta+a")
-        keyboard.type("30 7 * * mon-fri")
-        _tab_to(tab.page, "[data-path=name]")
-        keyboard.type("tidy")
-        expect(tab.page.locator("#meaning")).to_contain_text("at 07:30 on Monday to Friday")
-        _tab_to(tab.page, "button:text-is('Save')")
-        keyboard.press("Enter")
-        expect(tab.page.locator(".notice span")).to_have_text("tidy is saved.")
-
-    assert tab.faults == []
+def test_the_keyboard_alone_writes_an_action(page: Page) -> None:
+    keyboard = page.keyboard
+    page.goto(NEW)
+    _tab_to(page, "[data-step=maintenance]")
+    keyboard.press("Space")
+    _tab_to(page, "[name=rhythm]")
+    keyboard.type("by a cron")
+    _tab_to(page, "[name=cron]")
+    keyboard.press("ControlOrMeta+a")
+    keyboard.type("30 7 * * mon-fri")
+    _tab_to(page, "[data-path=name]")
+    keyboard.type("by keyboard")
+    expect(page.locator("#meaning")).to_contain_text("at 07:30 on Monday to Friday")
+    _tab_to(page, "button:text-is('Save')")
+    keyboard.press("Enter")
+    expect(page.locator(".notice span")).to_have_text("by keyboard is saved.")
 
 
 def _tab_to(page: Page, selector: str) -> None:
@@ -292,15 +472,8 @@ def _tab_to(page: Page, selector: str) -> None:
     raise AssertionError(f"{selector} cannot be reached by the keyboard")
 
 
-def test_the_form_opens_in_a_small_app_without_templates(
-    web_on_sqlite: Web, browse: Browse
-) -> None:
-    make_app(web_on_sqlite.engine, "bare")
-    changes.add(web_on_sqlite.opened.for_request("bare", is_bound=True, bearer="tests"), [NIGHTLY])
-    browser = browse(web_on_sqlite)
+def test_the_form_opens_in_a_small_app_without_templates(site: Web, browse: Browse) -> None:
+    changes.add(site.opened, [NIGHTLY])
+    browser, paths = browse(site), ("/new-action", "/actions/nightly/edit")
 
-    pages = [
-        browser.get(path) for path in ("/apps/bare/new-action", "/apps/bare/actions/nightly/edit")
-    ]
-
-    assert [page.status_code for page in pages] == [200, 200]
+    assert [browser.get(f"/apps/default{one}").status_code for one in paths] == [200, 200]

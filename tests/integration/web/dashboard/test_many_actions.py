@@ -9,7 +9,6 @@ import pytest
 from models.roles import Role
 from tests.factories import make_action
 from tests.integration.web.conftest import Web
-from tests.integration.web.dashboard.conftest import Browse
 
 
 def actions_of(web: Web, **filters: str) -> dict[str, str]:
@@ -24,18 +23,16 @@ def said(browser: httpx.Client, **fields: Any) -> str:
 
 
 @pytest.fixture
-def uids(web_on_sqlite: Web) -> list[str]:
+def uids(site: Web) -> list[str]:
     names = ("import a", "import b", "import c")
-    return [str(make_action(web_on_sqlite.engine, name=name).uid) for name in names]
+    return [str(make_action(site.engine, name=name).uid) for name in names]
 
 
 def test_the_selected_ones_are_paused_and_run_and_resumed(
-    web_on_sqlite: Web, browse: Browse, uids: list[str]
+    site: Web, browser: httpx.Client, uids: list[str]
 ) -> None:
-    browser = browse(web_on_sqlite)
-
     paused = said(browser, verb="pause", uid=uids[:2])
-    standings = list(actions_of(web_on_sqlite).values())
+    standings = list(actions_of(site).values())
     ran = said(browser, verb="run", uid=uids)
     resumed = said(browser, verb="resume", uid=uids)
 
@@ -46,10 +43,9 @@ def test_the_selected_ones_are_paused_and_run_and_resumed(
 
 
 def test_all_that_match_are_changed_after_a_question(
-    web_on_sqlite: Web, browse: Browse, uids: list[str]
+    site: Web, browser: httpx.Client, uids: list[str]
 ) -> None:
-    browser = browse(web_on_sqlite)
-    make_action(web_on_sqlite.engine, name="export")
+    make_action(site.engine, name="export")
 
     asked = browser.post("/actions?q=import", data={"verb": "delete", "uid": uids[:1], "all": "1"})
     named = re.findall(r'name="uid" value="(.*?)"', asked.text)
@@ -58,33 +54,21 @@ def test_all_that_match_are_changed_after_a_question(
     assert "Delete 3 actions?" in asked.text
     assert sorted(named) == sorted(uids)
     assert "3 actions are deleted." in done
-    assert actions_of(web_on_sqlite) == {}
-    assert actions_of(web_on_sqlite, q="export") == {"export": "active"}
-
-
-@pytest.mark.parametrize("path", ["/actions", "/operations"])
-def test_nothing_selected_changes_nothing(web_on_sqlite: Web, browse: Browse, path: str) -> None:
-    verb = {"/actions": "pause", "/operations": "retry"}[path]
-
-    answer = browse(web_on_sqlite).post(path, data={"verb": verb, "all": "1"})
-
-    assert answer.status_code == 409
-    assert "Nothing is selected." in answer.text
+    assert actions_of(site) == {}
+    assert actions_of(site, q="export") == {"export": "active"}
 
 
 def test_the_selected_ones_are_named_before_they_are_deleted(
-    web_on_sqlite: Web, browse: Browse, uids: list[str]
+    site: Web, browser: httpx.Client, uids: list[str]
 ) -> None:
-    asked = browse(web_on_sqlite).post("/actions", data={"verb": "delete", "uid": uids[1:]})
+    asked = browser.post("/actions", data={"verb": "delete", "uid": uids[1:]})
 
     assert re.findall(r'<li class="wrap">(.*?)</li>', asked.text) == ["import b", "import c"]
-    assert len(actions_of(web_on_sqlite)) == 3
+    assert len(actions_of(site)) == 3
 
 
-def test_the_api_changes_what_the_filter_of_its_list_admits(
-    web_on_sqlite: Web, uids: list[str]
-) -> None:
-    client = web_on_sqlite.client(Role.EDITOR)
+def test_the_api_changes_what_the_filter_of_its_list_admits(site: Web, uids: list[str]) -> None:
+    client = site.client(Role.EDITOR)
 
     tried = client.delete("/api/actions", params={"q": "import", "dry_run": True})
     paused = client.post("/api/actions:pause", params={"uid": uids[:2]})
@@ -94,7 +78,7 @@ def test_the_api_changes_what_the_filter_of_its_list_admits(
     assert [one["change"] for one in tried.json()] == ["deleted"] * 3
     assert [one["switched"] for one in paused.json()] == ["paused"] * 2
     assert [one["name"] for one in deleted.json()] == ["import a", "import b"]
-    assert actions_of(web_on_sqlite) == {"import c": "active"}
+    assert actions_of(site) == {"import c": "active"}
     assert (nothing.status_code, nothing.json()["detail"]) == (
         409,
         "nothing chooses the actions to delete; send a filter such as owner or standing",

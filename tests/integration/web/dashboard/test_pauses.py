@@ -1,63 +1,52 @@
 """Everything, a queue or a small app is paused from the pages; a banner says so until it ends."""
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from models.roles import Role
 from services.status import pauses
-from tests.browser import Chromium
+from tests.browser import Tab
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.dashboard.conftest import Browse
 
 
-@pytest.mark.parametrize("width", [1440, 390])
-def test_everything_is_paused_and_resumed_from_the_head(
-    chromium: Chromium, web_on_sqlite: Web, width: int
-) -> None:
-    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token(), width) as tab:
-        page = tab.page
-        page.goto("/actions")
-        page.click(".top .menu summary")
-        expect(page.locator(".menu select")).to_be_in_viewport()
-        assert (tab.lost(), tab.is_wider_than_the_screen(), tab.serious()) == ([], False, [])
-        page.select_option(".menu select", "PT4H")
-        page.click(".menu button")
-        expect(page.locator(".notice.warn")).to_contain_text("Everything is paused until in 3 h")
-        page.goto("/operations")
-        expect(page.locator(".notice.warn")).to_be_visible()
-        assert (tab.lost(), tab.is_wider_than_the_screen(), tab.serious()) == ([], False, [])
-        page.click(".notice.warn >> text=Resume")
-        expect(page.locator(".notice.warn")).to_have_count(0)
-
-    assert tab.faults == []
+@pytest.mark.parametrize("opens", [{"width": 390}], ids=["phone"])
+def test_everything_is_paused_and_resumed_from_the_head(tab: Tab, page: Page) -> None:
+    page.goto("/actions")
+    page.click(".top .menu summary")
+    expect(page.locator(".menu select")).to_be_in_viewport()
+    assert (tab.lost(), tab.is_wider_than_the_screen(), tab.serious()) == ([], False, [])
+    page.select_option(".menu select", "PT4H")
+    page.click(".menu button")
+    expect(page.locator(".notice.warn")).to_contain_text("Everything is paused until in 3 h")
+    page.goto("/operations")
+    expect(page.locator(".notice.warn")).to_be_visible()
+    assert (tab.lost(), tab.is_wider_than_the_screen(), tab.serious()) == ([], False, [])
+    page.click(".notice.warn >> text=Resume")
+    expect(page.locator(".notice.warn")).to_have_count(0)
 
 
 def test_a_queue_and_a_small_app_are_paused_where_they_are_shown(
-    chromium: Chromium, web_on_sqlite: Web
+    tab: Tab, page: Page, site: Web
 ) -> None:
-    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
-        page = tab.page
-        page.goto("/health")
-        page.fill("input[name=queue]", "celery")
-        page.locator("form.pause").last.locator("button").click()
-        expect(page.locator(".notice.warn")).to_contain_text("Queue celery is paused")
-        page.goto(f"/apps/{APP}")
-        page.click("main .menu summary")
-        assert (tab.lost(), tab.is_wider_than_the_screen(), tab.serious()) == ([], False, [])
-        page.click("main .menu button")
-        expect(page.locator(".notice.warn")).to_have_count(2)
-        page.locator(".notice.warn").last.locator("button").click()
-        expect(page.locator(".notice.warn")).to_have_count(1)
+    page.goto("/health")
+    page.fill("input[name=queue]", "celery")
+    page.locator("form.pause").last.locator("button").click()
+    expect(page.locator(".notice.warn")).to_contain_text("Queue celery is paused")
+    page.goto(f"/apps/{APP}")
+    page.click("main .menu summary")
+    assert (tab.lost(), tab.is_wider_than_the_screen(), tab.serious()) == ([], False, [])
+    page.click("main .menu button")
+    expect(page.locator(".notice.warn")).to_have_count(2)
+    page.locator(".notice.warn").last.locator("button").click()
+    expect(page.locator(".notice.warn")).to_have_count(1)
 
-    assert [one.name for one in pauses.list_pauses(web_on_sqlite.opened).root] == ["celery"]
-    assert tab.faults == []
+    assert [one.name for one in pauses.list_pauses(site.opened).root] == ["celery"]
 
 
-def test_a_session_of_a_small_app_pauses_and_sees_its_own_alone(
-    web_on_sqlite: Web, browse: Browse
-) -> None:
-    pauses.pause(web_on_sqlite.opened, "quick")
-    own = browse(web_on_sqlite, Role.OPERATOR, APP)
+def test_a_session_of_a_small_app_pauses_and_sees_its_own_alone(site: Web, browse: Browse) -> None:
+    pauses.pause(site.opened, "quick")
+    own = browse(site, Role.OPERATOR, APP)
 
     everything = own.post("/pause", data={"span": "PT1H"})
     queue = own.post("/pause", data={"queue": "quick"})
@@ -70,10 +59,10 @@ def test_a_session_of_a_small_app_pauses_and_sees_its_own_alone(
     assert "Pause everything" not in page
 
 
-def test_a_viewer_sees_the_banner_without_a_button(web_on_sqlite: Web, browse: Browse) -> None:
-    pauses.pause(web_on_sqlite.opened, "quick", reason="a migration")
+def test_a_viewer_sees_the_banner_without_a_button(site: Web, browse: Browse) -> None:
+    pauses.pause(site.opened, "quick", reason="a migration")
 
-    page = browse(web_on_sqlite, Role.VIEWER).get("/actions").text
+    page = browse(site, Role.VIEWER).get("/actions").text
 
     assert "Queue minutebook.quick is paused" in page
     assert "a migration" in page

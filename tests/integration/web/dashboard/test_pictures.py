@@ -45,9 +45,9 @@ ACTIONS: tuple[tuple[str, dict[str, Any], float, int, tuple[str, ...]], ...] = (
 
 
 @pytest.fixture
-def lived_in(web_on_sqlite: Web) -> Web:
+def lived_in(site: Web) -> Web:
     """An installation with a past."""
-    web, chance = web_on_sqlite, random.Random(4)
+    web, chance = site, random.Random(4)
     client = web.client(Role.ADMIN, APP)
     with reading(web.engine) as connection:
         now = read_clock(connection).replace(second=0, microsecond=0)
@@ -186,15 +186,15 @@ class Film:
 
 
 def test_the_first_minute_as_a_moving_picture(
-    chromium: Chromium, web_on_sqlite: Web, tmp_path: Path
+    chromium: Chromium, site: Web, tmp_path: Path
 ) -> None:
     path = Path(os.environ.get("PICTURES") or tmp_path) / "first-minute.gif"
-    with web_on_sqlite.engine.begin() as connection:
+    with site.engine.begin() as connection:
         ticks.report(connection, "scheduler:1", read_clock(connection), 12.0, {})
-    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+    with chromium.tab(site.url, site.token()) as tab:
         film = Film(tab.page)
         _make_an_action(tab.page, film.take)
-        _see_it_run(tab.page, web_on_sqlite, film.take)
+        _see_it_run(tab.page, site, film.take)
         film.save(path)
 
     with Image.open(path) as made:

@@ -5,9 +5,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import httpx
 import sqlalchemy as sa
 
 from models.tables import operation_logs
+from services.apps import changes
 from services.runs import run
 from tests.celery_messages import TASK, celery_action
 from tests.factories import make_operation, update_operation
@@ -20,15 +22,13 @@ HOUR = timedelta(hours=1)
 BEGAN = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
-def test_the_log_of_a_run_is_on_the_clock_of_the_viewer(web_on_sqlite: Web, browse: Browse) -> None:
-    shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
-    id = run(shop, "nightly").id
+def test_the_log_of_a_run_is_on_the_clock_of_the_viewer(site: Web, browser: httpx.Client) -> None:
+    id = run(site.shop, "nightly").id
     said = {"level": "INFO", "message": "hello"}
     lines = [{"at": "2026-11-22T20:30:05.123+00:00", **said}, {"at": "unreadable", **said}]
     lines.append({"at": "9999-12-31T23:59:59Z", **said})
-    with web_on_sqlite.engine.begin() as connection:
+    with site.engine.begin() as connection:
         connection.execute(sa.insert(operation_logs).values(operation_id=id, lines=lines))
-    browser = browse(web_on_sqlite)
     browser.cookies.set("mb_zone", "Asia/Tokyo")
 
     page = browser.get(f"/operations/{id}").text
@@ -40,13 +40,11 @@ def test_the_log_of_a_run_is_on_the_clock_of_the_viewer(web_on_sqlite: Web, brow
 
 
 def test_an_instant_in_a_sentence_is_on_the_clock_of_the_viewer(
-    web_on_sqlite: Web, browse: Browse
+    site: Web, browser: httpx.Client
 ) -> None:
-    shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
-    id = run(shop, "nightly").id
+    id = run(site.shop, "nightly").id
     error = "<b> not before 2026-01-05T20:30:00Z, 2026-02-31T20:30:00Z, 9999-12-31T23:59:59Z"
-    ended(web_on_sqlite, id, "failed", 4, error=error)
-    browser = browse(web_on_sqlite)
+    ended(site, id, "failed", 4, error=error)
     browser.cookies.set("mb_zone", "Asia/Tokyo")
 
     page = browser.get(f"/operations/{id}").text
@@ -55,26 +53,15 @@ def test_an_instant_in_a_sentence_is_on_the_clock_of_the_viewer(
     assert re.search(shown + "2026-02-31T20:30:00Z, 9999-12-31T23:59:59Z</p>", page)
 
 
-def test_a_wrong_address_is_told_in_words_of_the_page(web_on_sqlite: Web, browse: Browse) -> None:
-    browser = browse(web_on_sqlite)
-    data = {"to": "ann"}
-
-    refused = browser.post(f"/apps/{APP}/templates/hello/send-test", data=data)
-
-    assert refused.status_code == 409
-    assert "&#39;ann&#39; is not an e-mail address" in refused.text
-    assert "--" not in refused.text.partition("<main")[2]
-
-
 def test_a_run_of_a_task_shows_the_task_and_why_no_more_is_known(
-    web_on_sqlite: Web, browse: Browse
+    site: Web, browser: httpx.Client
 ) -> None:
     step = {"args": ["Paris", 3], "kwargs": {"dry_run": False}}
-    action = celery_action(web_on_sqlite.engine, step=step)
-    id = make_operation(web_on_sqlite.engine, action, NOON)
-    update_operation(web_on_sqlite.engine, id, state="handed_over", reason="no worker follows it")
+    action = celery_action(site.engine, step=step)
+    id = make_operation(site.engine, action, NOON)
+    update_operation(site.engine, id, state="handed_over", reason="no worker follows it")
 
-    page = browse(web_on_sqlite).get(f"/operations/{id}").text
+    page = browser.get(f"/operations/{id}").text
 
     assert f"{TASK}</dd>" in page
     assert "[&#34;Paris&#34;, 3]" in page or '["Paris", 3]' in page
@@ -91,15 +78,14 @@ def ended(web: Web, id: UUID, state: str, seconds: float, **known: Any) -> None:
     update_operation(web.engine, id, state=state, finished_at=finished_at, **its, **known)
 
 
-def test_the_chart_of_a_run_is_a_table_with_bars(web_on_sqlite: Web, browse: Browse) -> None:
-    shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
-    id = run(shop, "nightly").id
+def test_the_chart_of_a_run_is_a_table_with_bars(site: Web, browser: httpx.Client) -> None:
+    id = run(site.shop, "nightly").id
     until = (BEGAN + timedelta(seconds=4)).isoformat()
     step = {"name": "own_step", "started_at": BEGAN.isoformat(), "finished_at": until}
     steps = [{**step, "state": "failed", "error": "no"}, {"name": "next", "state": "waiting"}]
-    ended(web_on_sqlite, id, "failed", 4, steps=steps)
+    ended(site, id, "failed", 4, steps=steps)
 
-    page = browse(web_on_sqlite).get(f"/operations/{id}").text
+    page = browser.get(f"/operations/{id}").text
 
     rows = page.partition("<tbody")[2].partition("</tbody>")[0].split("</tr>")
     texts = [" ".join(re.sub(r"<.*?>", " ", one).split()) for one in rows]
@@ -108,23 +94,20 @@ def test_the_chart_of_a_run_is_a_table_with_bars(web_on_sqlite: Web, browse: Bro
     assert [one.count("<svg aria-hidden") for one in rows[-3:]] == [1, 0, 0]
 
 
-def test_the_progress_of_a_run_is_shown_once_there_is_some(
-    web_on_sqlite: Web, browse: Browse
-) -> None:
-    shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
-    id, browser = run(shop, "nightly").id, browse(web_on_sqlite)
-    now = now_of(web_on_sqlite)
+def test_the_progress_of_a_run_is_shown_once_there_is_some(site: Web, browse: Browse) -> None:
+    id, browser = run(site.shop, "nightly").id, browse(site)
+    now = now_of(site)
     its: dict[str, Any] = {"worker": "w", "started_at": now, "heartbeat_at": now}
 
     def shown(progress: float) -> bool:
-        update_operation(web_on_sqlite.engine, id, state="running", progress=progress, **its)
+        update_operation(site.engine, id, state="running", progress=progress, **its)
         return "<progress" in browser.get(f"/operations/{id}").text
 
     assert [shown(0.0), shown(0.5)] == [False, True]
 
 
-def test_runs_are_found_by_their_error_in_the_last_days(web_on_sqlite: Web, browse: Browse) -> None:
-    web = web_on_sqlite
+def test_runs_are_found_by_their_error_in_the_last_days(site: Web, browse: Browse) -> None:
+    web = site
     action = celery_action(web.engine)
     found, old, other = (
         make_operation(web.engine, action, NOON + hour * HOUR) for hour in range(3)
@@ -143,13 +126,37 @@ def test_runs_are_found_by_their_error_in_the_last_days(web_on_sqlite: Web, brow
 
 
 def test_a_run_that_ended_in_part_says_first_which_step_did_not(
-    web_on_sqlite: Web, browse: Browse
+    site: Web, browser: httpx.Client
 ) -> None:
-    shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
-    id = run(shop, "nightly").id
-    ended(web_on_sqlite, id, "partial", 4, error="other_step: a.csv is gone")
+    id = run(site.shop, "nightly").id
+    ended(site, id, "partial", 4, error="other_step: a.csv is gone")
 
-    page = browse(web_on_sqlite).get(f"/operations/{id}").text
+    page = browser.get(f"/operations/{id}").text
 
     verdict = page.partition('<section class="verdict')[2].partition("</section>")[0]
     assert "other_step: a.csv is gone" in verdict
+
+
+def test_the_list_and_the_api_name_the_small_app_of_each_run(site: Web, browse: Browse) -> None:
+    changes.create(site.opened, ("", {"name": "other", "zone": "UTC"}))
+    run(site.shop, "nightly")
+    everything, bound = browse(site), browse(site, app=APP)
+    cell = re.compile(r"<td>shop</td>")
+    api = site.client()
+
+    assert cell.search(everything.get("/operations").text)
+    assert not cell.search(everything.get("/operations", params={"app": APP}).text)
+    assert not cell.search(bound.get("/operations").text)
+    assert APP in api.get("/api/operations", params={"all_apps": True}).text
+    assert APP not in api.get("/api/operations").text
+
+
+def test_an_action_is_found_by_its_uid_whatever_its_small_app(site: Web) -> None:
+    ran = run(site.shop, "nightly")
+    everything, bound = site.client(), site.client(app=APP)
+    operation = everything.get(f"/api/operations/{ran.id}").json()
+
+    wanted = {"action": operation["action_uid"]}
+    for client in (everything, bound):
+        page = client.get("/api/operations", params=wanted).json()["items"]
+        assert [one["id"] for one in page] == [operation["id"]]

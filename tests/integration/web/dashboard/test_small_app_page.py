@@ -3,18 +3,18 @@
 from datetime import timedelta
 from uuid import UUID
 
+import httpx
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from models.sql import read_clock
 from models.tables import actions
 from runtime.database import reading
 from services.apps import changes, trust
 from services.runs import run
-from tests.browser import Chromium
+from tests.browser import Tab
 from tests.factories import spoil, update_operation
 from tests.integration.web.conftest import APP, NIGHTLY, Web
-from tests.integration.web.dashboard.conftest import Browse
 from tests.integration.web.refreshes import LONG_S, Refreshed
 
 SOURCE = {"source": {"file": "sales.csv"}}
@@ -28,9 +28,15 @@ SEEN_AT = """
 
 
 @pytest.fixture
-def importing(web_on_sqlite: Web) -> UUID:
+def opens() -> dict[str, str]:
+    """Nothing moves."""
+    return {"reduced_motion": "reduce"}
+
+
+@pytest.fixture
+def importing(site: Web) -> UUID:
     """An operation that imports into a small app with one domain."""
-    opened = web_on_sqlite.opened
+    opened = site.opened
     trust.trust_app(opened, APP, trust.TrustChange(trusted=True))
     changes.apply(opened, [("", {"name": APP, "domains": {"sales": SOURCE}})], dry_run=False)
     id = run(opened.for_request(APP, is_bound=True, bearer="tests"), "nightly").id
@@ -46,80 +52,68 @@ def importing(web_on_sqlite: Web) -> UUID:
 
 
 def test_an_import_covers_the_data_and_traps_nobody(
-    chromium: Chromium, web_on_sqlite: Web, importing: UUID
+    tab: Tab, page: Page, site: Web, importing: UUID
 ) -> None:
-    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token(), reduced_motion="reduce") as tab:
-        page = tab.page
-        page.goto(f"/apps/{APP}")
-        cover, table = page.locator("details.cover"), page.locator("td.name:text-is('sales')")
-        expect(cover).to_contain_text("ends in")
-        assert table.evaluate(SEEN_AT) == "cover"
-        assert tab.serious() == []
-        page.focus("details.cover > summary")
-        page.keyboard.press("Enter")
-        assert table.evaluate(SEEN_AT) != "cover"
-        with page.expect_response(lambda answer: "hx-request" in answer.request.headers):
-            pass
-        expect(cover).not_to_have_attribute("open", "")
-        expect(page.locator("details.cover > summary")).to_be_focused()
-        page.keyboard.press("Tab")
-        expect(page.locator("details.cover > summary")).not_to_be_focused()
-        ended = {"state": "failed", "finished_at": None}
-        update_operation(web_on_sqlite.engine, importing, **ended)
-        expect(cover).to_have_count(0, timeout=30_000)
-
-    assert tab.faults == []
+    page.goto(f"/apps/{APP}")
+    cover, table = page.locator("details.cover"), page.locator("td.name:text-is('sales')")
+    expect(cover).to_contain_text("ends in")
+    assert table.evaluate(SEEN_AT) == "cover"
+    assert tab.serious() == []
+    page.focus("details.cover > summary")
+    page.keyboard.press("Enter")
+    assert table.evaluate(SEEN_AT) != "cover"
+    with page.expect_response(lambda answer: "hx-request" in answer.request.headers):
+        pass
+    expect(cover).not_to_have_attribute("open", "")
+    expect(page.locator("details.cover > summary")).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(page.locator("details.cover > summary")).not_to_be_focused()
+    ended = {"state": "failed", "finished_at": None}
+    update_operation(site.engine, importing, **ended)
+    expect(cover).to_have_count(0, timeout=30_000)
 
 
 def test_the_overlay_comes_and_goes_with_a_run(
-    chromium: Chromium, web_on_sqlite: Web, monkeypatch: pytest.MonkeyPatch
+    page: Page, site: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refreshed = Refreshed(web_on_sqlite, monkeypatch)
-    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token(), reduced_motion="reduce") as tab:
-        tab.page.goto(f"/apps/{APP}")
-        cover = tab.page.locator("details.cover")
-        expect(tab.page.locator("td.name:text-is('orders')")).to_be_visible()
-        expect(cover).to_have_count(0)
-        with refreshed.running() as (importing, moving):
-            expect(cover).to_contain_text("import orders", timeout=30_000)
-            importing.may_pass.set()
-            assert moving.reached.wait(LONG_S)
-            expect(cover).to_contain_text("publish", timeout=30_000)
-        expect(cover).to_have_count(0, timeout=30_000)
-        expect(tab.page.locator("main")).to_contain_text("Its data is ready.")
-
-    assert tab.faults == []
+    refreshed = Refreshed(site, monkeypatch)
+    page.goto(f"/apps/{APP}")
+    cover = page.locator("details.cover")
+    expect(page.locator("td.name:text-is('orders')")).to_be_visible()
+    expect(cover).to_have_count(0)
+    with refreshed.running() as (importing, moving):
+        expect(cover).to_contain_text("import orders", timeout=30_000)
+        importing.may_pass.set()
+        assert moving.reached.wait(LONG_S)
+        expect(cover).to_contain_text("publish", timeout=30_000)
+    expect(cover).to_have_count(0, timeout=30_000)
+    expect(page.locator("main")).to_contain_text("Its data is ready.")
 
 
-def test_the_executive_summary_is_shown_and_not_sent(
-    chromium: Chromium, web_on_sqlite: Web, importing: UUID
-) -> None:
-    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
-        tab.page.goto(f"/apps/{APP}")
-        tab.page.click("main a:text-is('Executive summary')")
-        mail = tab.page.frame_locator("iframe.mail")
-        expect(mail.locator("body")).to_contain_text("nothing published yet")
-        assert mail.locator(".page").evaluate("one => one.offsetWidth") == 600
-        expect(tab.page.locator("main")).to_contain_text("No action mails it")
-        assert not tab.is_wider_than_the_screen()
-
-    assert tab.faults == []
+def test_the_executive_summary_is_shown_and_not_sent(tab: Tab, page: Page, importing: UUID) -> None:
+    page.goto(f"/apps/{APP}")
+    page.click("main a:text-is('Executive summary')")
+    mail = page.frame_locator("iframe.mail")
+    expect(mail.locator("body")).to_contain_text("nothing published yet")
+    assert mail.locator(".page").evaluate("one => one.offsetWidth") == 600
+    expect(page.locator("main")).to_contain_text("No action mails it")
+    assert not tab.is_wider_than_the_screen()
 
 
 def test_the_summary_links_its_action_whatever_its_name_and_its_neighbour(
-    web_on_sqlite: Web, browse: Browse
+    site: Web, browser: httpx.Client
 ) -> None:
     weekly = {**NIGHTLY, "operations": {"send_execsum": {}}, "recipients": {"groups": ["all"]}}
     names = ("a broken one", "b/summary")
     documents = [{**weekly, "name": name} for name in names]
-    applied = web_on_sqlite.client().post(f"/api/actions:apply?app={APP}", json=documents)
+    applied = site.client().post(f"/api/actions:apply?app={APP}", json=documents)
     assert applied.status_code == 200, applied.text
     broken, uid = (one["uid"] for one in applied.json())
-    with web_on_sqlite.opened.engine.begin() as connection:
+    with site.opened.engine.begin() as connection:
         spoilt = '{"operations": "send_execsum"}'
         spoil(connection, actions.c.uid == UUID(broken), document=spoilt)
 
-    page = browse(web_on_sqlite).get(f"/apps/{APP}/summary")
+    page = browser.get(f"/apps/{APP}/summary")
 
     assert page.status_code == 200
     assert f'/apps/{APP}/actions/{uid}">b/summary</a>' in page.text

@@ -1,22 +1,25 @@
 """How often pages ask the database: a page costs a bounded number of statements."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import httpx
+import pytest
 import sqlalchemy as sa
 from fastapi.routing import APIRoute
 
 from models.store import ticks
 from models.tables import actions
-from services import changes
+from runtime.config import Settings
+from services import changes, users
 from services.apps import changes as app_changes
 from services.runs import run
 from tests.factories import update_operation
-from tests.integration.web.conftest import APP, NIGHTLY, Web
+from tests.integration.web.conftest import APP, NIGHTLY, Serve, Web, with_shop
 from tests.integration.web.dashboard.conftest import Browse
 from tests.integration.web.test_overview import ended, tick
-from tests.statements import executed
+from tests.statements import executed, rows_read
 from web.dashboard.mounting import pages
 
 MOST = 16
@@ -60,7 +63,7 @@ def number_of(engine: sa.Engine, statements: Sequence[str]) -> int:
     return len(statements) if is_remote else len(set(statements))
 
 
-def test_every_page_is_counted(web_on_sqlite: Web) -> None:
+def test_every_page_is_counted(site: Web) -> None:
     found = {
         route.path
         for router in pages()
@@ -100,10 +103,9 @@ def test_no_page_asks_more_often_the_more_there_is(web: Web, browse: Browse) -> 
 
 
 def test_an_overview_of_every_trouble_asks_no_more_often(web: Web, browse: Browse) -> None:
-    shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
     names = ("runs", "failed", "waits", "broken", "soon")
     often = {**NIGHTLY, "when": {"every": 600}}
-    changes.add(shop, [{**often, "name": name} for name in names])
+    changes.add(web.shop, [{**often, "name": name} for name in names])
     tick(web)
     with web.engine.begin() as connection:
         ticks.daemon_stopped(connection, "here:1")
@@ -111,7 +113,7 @@ def test_an_overview_of_every_trouble_asks_no_more_often(web: Web, browse: Brows
         connection.execute(broken.values(quarantined="it cannot be read"))
     ended(web, "runs", "running")
     ended(web, "failed", "failed", error="no")
-    waits = run(shop, "waits").id
+    waits = run(web.shop, "waits").id
     update_operation(web.engine, waits, cause="schedule", recorded_at=LONG_AGO)
     browser = browse(web)
     browser.get("/")
@@ -124,14 +126,36 @@ def test_an_overview_of_every_trouble_asks_no_more_often(web: Web, browse: Brows
     assert number_of(web.engine, statements) <= MOST + VERDICT
 
 
-def test_many_open_overviews_ask_no_more_often_than_one(web_on_sqlite: Web, browse: Browse) -> None:
-    browser = browse(web_on_sqlite)
+def test_many_open_overviews_ask_no_more_often_than_one(site: Web, browser: httpx.Client) -> None:
     live = {"HX-Request": "true"}
     browser.get("/", headers=live)
 
-    with executed(web_on_sqlite.engine) as statements:
+    with executed(site.engine) as statements:
         for _ in range(10):
             assert browser.get("/", headers=live).status_code == 200
 
     # The token alone is looked up.
     assert len(statements) == 10
+
+
+def test_the_page_of_a_small_app_shows_a_page_of_its_users(
+    home_of: Callable[[str], Settings],
+    serve: Serve,
+    browse: Browse,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    web = with_shop(serve(home_of("postgresql")))
+    rows = [{"id": f"user-{number}@example.com"} for number in range(7)]
+    users.import_rows(web.shop, rows, raises_events=False)
+    browser = browse(web)
+    monkeypatch.setattr("web.dashboard.apps.MOST_PEOPLE", 3)
+
+    with rows_read(web.engine) as read:
+        first = browser.get(f"/apps/{APP}").text
+    second = browser.get(f"/apps/{APP}", params={"users_after": "user-1@example.com"}).text
+
+    assert max(read) == 4
+    assert "8 people" in first
+    assert ("user-1@" in first, "user-2@" in first) == (True, False)
+    assert f"/apps/{APP}?users_after=user-1%40example.com" in first
+    assert ("user-1@" in second, "user-2@" in second) == (False, True)
