@@ -5,7 +5,7 @@ are in `rules`, those on events in `event_rules`; `when.KINDS` names them all.
 """
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from uuid import UUID
@@ -27,10 +27,10 @@ from models.fingerprint import jitter_offset
 from models.parsing import Calendars, Reading, reading_of
 from models.values import Flag, Zone
 from models.values.durations import parse_span, span_in_words
+from models.values.zones import EPOCH
 
 LONGEST_INTERVAL = timedelta(days=3660)
 NOTHING = timedelta(0)
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Spread = Annotated[
     timedelta, BeforeValidator(partial(parse_span, least=NOTHING, most=LONGEST_INTERVAL)), AS_ISO
 ]

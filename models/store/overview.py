@@ -1,7 +1,7 @@
 """What an overview shows of many actions; each query costs as much as what it finds."""
 
 from collections.abc import Collection, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from models.store.conditions import IS_RUNNING, IS_UNSTARTED, NOT_DELETED
 from models.store.operations import with_names
 from models.store.scope import Scope
 from models.tables import action_cursor, actions, operations, ticks
+from models.values.zones import EPOCH
 from models.worker_kinds import worker_kind_of
 
 HOUR = timedelta(hours=1)
@@ -24,7 +25,6 @@ MOST_DUE = 1_000
 MOST_COUNTED = 10_000
 # How many of the last operations say how many begin in time.
 MOST_TIMED = 2_000
-LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 # Characters of an error that is compared with others.
 LONGEST_ERROR = 300
 
@@ -180,7 +180,7 @@ def last_runs(
     `why` is a reason or an error.
     """
     oldest, its = _OLDEST.offset(limit - 1).scalar_subquery(), operations.c
-    since = sa.func.coalesce(oldest, sa.literal(LONG_AGO, its.occurrence_at.type))
+    since = sa.func.coalesce(oldest, sa.literal(EPOCH, its.occurrence_at.type))
     why = sa.func.coalesce(its.error, its.reason).label("why")
     # An event may have thousands of users at one instant, that of the oldest.
     newest_first = sa.func.row_number().over(

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 # Wall clocks of periods count from here (cron/zone.py).
 _WALL_ORIGIN = datetime(1969, 1, 1)  # noqa: DTZ001 - a wall clock has no zone
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_zone(value: object) -> str:
@@ -34,9 +34,9 @@ def offsets_of(zone: str, since: datetime, until: datetime) -> list[tuple[dateti
     from cron.zone import zone_named
 
     first, last = since.timestamp(), until.timestamp()
-    origin = int((_EPOCH.replace(tzinfo=None) - _WALL_ORIGIN).total_seconds())
+    origin = int((EPOCH.replace(tzinfo=None) - _WALL_ORIGIN).total_seconds())
     return [
-        (_EPOCH + timedelta(seconds=one.end), timedelta(seconds=one.shift - origin))
+        (EPOCH + timedelta(seconds=one.end), timedelta(seconds=one.shift - origin))
         for one in zone_named(zone).wildcard
         if one.end > first and one.start <= last
     ]
@@ -53,7 +53,7 @@ def instant_of(wall: datetime, zone: str) -> datetime:
     shown = int((wall - _WALL_ORIGIN).total_seconds())
     known = zone_named(zone)
     # A zone's clock is less than two days from UTC.
-    since = shown - int((_EPOCH.replace(tzinfo=None) - _WALL_ORIGIN).total_seconds()) - 2 * 86_400
+    since = shown - int((EPOCH.replace(tzinfo=None) - _WALL_ORIGIN).total_seconds()) - 2 * 86_400
     for period in known.wildcard[max(bisect_right(known.starts, since) - 1, 0) :]:
         if shown - period.shift < period.end:
             second = max(shown - period.shift, period.start)
@@ -62,7 +62,7 @@ def instant_of(wall: datetime, zone: str) -> datetime:
         raise ValueError("lies outside the years 1970 to 2199")
     if second == 0 and wall.year < 1970:
         raise ValueError("lies outside the years 1970 to 2199")
-    return _EPOCH + timedelta(seconds=second, microseconds=wall.microsecond)
+    return EPOCH + timedelta(seconds=second, microseconds=wall.microsecond)
 
 
 def in_zone(at: datetime, zone: str) -> str:

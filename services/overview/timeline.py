@@ -10,12 +10,12 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from models.action.plan import UnreadablePlan
-from models.action.rule import EPOCH
 from models.action.schedule import ONE_SECOND
 from models.operation import worst
 from models.store import overview
 from models.store.actions.status import plan_in
 from models.stored import uuid_in
+from models.values.zones import EPOCH
 from scheduler.occurrence import next_occurrences
 from services.view import Instant, Seconds, View
 
