@@ -96,20 +96,6 @@ def test_add_summarizes_more_than_a_few(call: Call, write: Write) -> None:
     assert done.out == "created 11, changed 0, unchanged 0\n"
 
 
-def test_check_refuses_a_cycle_as_add_does(call: Call, write: Write) -> None:
-    cycle = write(
-        [
-            make_document(name="a", when={"after": {"action": "b"}}),
-            make_document(name="b", when={"after": {"action": "a"}}),
-        ]
-    )
-
-    checked, added = call("action", "check", cycle), call("action", "add", cycle)
-
-    assert (checked.code, checked.err) == (added.code, added.err)
-    assert 'makes a cycle, "a" after "b" after "a"' in checked.err
-
-
 def test_a_dry_run_shows_the_old_rule_in_its_own_zone(call: Call, write: Write) -> None:
     def due_in(zone: str) -> str:
         when = {"cron_rule": "0 7 * * *", "timezone": zone}
@@ -150,21 +136,6 @@ def test_a_date_that_passed_during_a_pause_is_said_at_resume_and_in_the_list(
         connection.execute(sa.update(action_cursor).where(its_own).values(next_occurrence_at=None))
         (found,) = perhaps_unhealthy(connection)
     assert health_in(found, 3).sentence == f"never ran, and {text}"
-
-
-def test_a_file_that_says_active_resumes_and_says_so(call: Call, write: Write) -> None:
-    call("action", "add", write(make_document(name="a")))
-    call("action", "pause", "a")
-    file = write(make_document(name="a", active=True), "active.json")
-
-    planned = call("action", "apply", file, "--dry-run")
-    done = call("action", "apply", file)
-    off = write(make_document(name="a", active=False), "paused.json")
-    paused = call("--json", "action", "apply", off)
-
-    assert planned.out.splitlines()[0].endswith("revision 3, resumed")
-    assert done.out.splitlines()[0] == "resumed a"
-    assert paused.json[0]["switched"] == "paused"
 
 
 def test_many_actions_that_a_file_resumes_are_named(call: Call, write: Write) -> None:

@@ -28,32 +28,6 @@ def shop(call: Call, write: Write) -> Result:
     return call("app", "apply", write(SHOP, "shop.json"))
 
 
-def test_a_file_is_applied_and_not_added(call: Call, write: Write, shop: Result) -> None:
-    added = call("app", "add", write(SHOP, "shop.json"))
-
-    assert (shop.code, shop.out) == (0, "created small app shop, zone Europe/Paris\n")
-    assert added.code == 2
-    assert "`minutebook app apply`" in added.err
-
-
-def test_apply_says_of_each_what_became_of_it(call: Call, write: Write, shop: Result) -> None:
-    changed = {**SHOP, "settings": {"currency": "USD"}, "title": "Shop"}
-    both = write([changed, {"name": "other"}], "both.json")
-
-    rehearsed = call("app", "apply", both, "--dry-run")
-    done = call("app", "apply", both, "--json")
-    again = call("app", "apply", both)
-
-    assert rehearsed.out == (
-        'changed small app shop, zone Europe/Paris\n  setting "currency" changed\n'
-        "  title changed\ncreated small app other, zone UTC\nnothing was stored\n"
-    )
-    assert [one["change"] for one in done.json] == ["changed", "created"]
-    assert again.out == (
-        "unchanged small app shop, zone Europe/Paris\nunchanged small app other, zone UTC\n"
-    )
-
-
 def test_all_problems_of_all_files_are_told_and_nothing_is_stored(call: Call, write: Write) -> None:
     files = [
         write({"name": "good"}, "good.json"),
@@ -99,28 +73,6 @@ def test_show_tells_how_it_stands(call: Call, write: Write, shop: Result) -> Non
     assert call("app", "show", "shp").code == 2
 
 
-def test_a_small_app_with_active_actions_is_deleted_only_when_told_so(
-    call: Call, write: Write, shop: Result
-) -> None:
-    call("--app", "shop", "action", "add", write(make_document(when=FAR)))
-
-    asked = call("app", "delete", "shop")
-    done = call("app", "delete", "shop", "--force", "--json")
-
-    assert asked.code == 2
-    assert '"every minute"; add --force' in asked.err
-    assert (done.code, done.json) == (0, {"name": "shop", "actions": 2, "cancelled": 0})
-    assert call("app", "show", "shop").code == 2
-    assert call("app", "delete", "shop").code == 2
-
-
-def test_the_default_small_app_stays(call: Call) -> None:
-    refused = call("app", "delete", "default", "--force")
-
-    assert refused.code == 2
-    assert "cannot be deleted" in refused.err
-
-
 @pytest.fixture
 def owned(call: Call, write: Write) -> None:
     documents = [
@@ -128,20 +80,6 @@ def owned(call: Call, write: Write) -> None:
         for name, owner in [("in", "channel:42"), ("out", "channel:42"), ("other", "channel:4")]
     ]
     assert call("action", "add", write(documents)).code == 0
-
-
-@pytest.mark.usefixtures("owned")
-def test_actions_of_an_owner_are_listed_paused_and_deleted(call: Call) -> None:
-    names = [one["name"] for one in call("action", "list", "--owner", "channel:42", "--json").json]
-    paused = call("action", "pause", "--owner", "channel:42")
-    resumed = call("action", "resume", "--owner", "channel:42", "--json")
-    deleted = call("action", "delete", "--owner", "channel:42")
-
-    assert names == ["in", "out"]
-    assert paused.out == "paused 2 of 2 actions\n  in\n  out\n"
-    assert [one["change"] for one in resumed.json] == ["changed", "changed"]
-    assert deleted.out == "deleted 2 of 2 actions\n  in\n  out\n"
-    assert [one["name"] for one in call("action", "list", "--json").json] == ["other"]
 
 
 @pytest.mark.usefixtures("owned")
@@ -186,45 +124,3 @@ def test_an_action_that_cannot_be_resumed_does_not_stop_the_others(call: Call, h
     assert (resumed.code, resumed.out) == (1, "resumed 1 of 2 actions\n  out\n")
     assert "minute '61' is above 59" in resumed.err
     assert (alone.code, alone.out) == (1, "resumed 0 of 1 action\n")
-
-
-@pytest.mark.usefixtures("owned")
-def test_an_owner_of_nothing_and_two_names_are_refused(call: Call) -> None:
-    nothing = call("action", "pause", "--owner", "channel:43")
-    both = call("action", "pause", "in", "--owner", "channel:42")
-
-    assert (nothing.code, both.code) == (2, 2)
-    assert "no action matches" in nothing.err
-    assert "either an action to" in both.err
-
-
-def test_users_beyond_the_ceiling_are_refused(
-    call: Call, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SCHED_LIMITS_USERS", "2")
-    call("app", "add", "shop")
-    two = write([{"id": f"{name}@example.com"} for name in ("ann", "ben")], "two.json")
-    one = write([{"id": "eve@example.com"}], "one.json")
-    assert call("--app", "shop", "user", "import", two).code == 0
-    assert call("--app", "shop", "user", "import", two).code == 0
-
-    added = call("--app", "shop", "user", "add", "eve@example.com")
-    imported = call("--app", "shop", "user", "import", one)
-
-    error = (
-        "error: small app 'shop' is restricted to 2 users (SCHED_LIMITS_USERS), and this makes 3; "
-        "remove some, or let an admin of the installation raise the ceiling\n"
-    )
-    assert [(done.code, done.err) for done in (added, imported)] == [(2, error)] * 2
-    assert len(call("--app", "shop", "user", "list").out.splitlines()) == 3
-
-
-def test_a_secret_of_hooks_that_cannot_be_read_is_named(
-    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("SCHED_HOOK_SECRET", f"file:{tmp_path}/missing")
-
-    done = call("app", "hook-secret", "default")
-
-    assert (done.code, done.out) == (2, "")
-    assert f"SCHED_HOOK_SECRET: file:{tmp_path}/missing cannot be read" in done.err

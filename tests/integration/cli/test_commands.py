@@ -52,20 +52,6 @@ def test_the_weekly_update_is_checked_added_and_shown(call: Call, tmp_path: Path
     assert len(call("action", "next", "weekly update", "--count", "3", "--json").json) == 3
 
 
-def test_pause_and_resume_are_revisions(call: Call, write: Write) -> None:
-    call("action", "add", write(make_document()))
-
-    assert call("action", "pause", "every minute").out.startswith("paused every minute")
-    paused = call("action", "list", "--json").json[0]
-    assert (paused["standing"], paused["next_occurrence_at"]) == ("paused", None)
-    assert paused["next_if_resumed_at"] is not None
-    assert "paused; if it is resumed now, it runs at" in call("action", "next", "every minute").out
-    assert "as it was, paused" in call("action", "pause", "every minute").out
-    assert call("action", "run", "every minute").code == 2
-    assert call("action", "resume", "every minute").code == 0
-    assert call("action", "show", "every minute", "--json").json["revision"] == 3
-
-
 def test_a_manual_run_without_a_broker_is_recorded_and_stays_pending(
     call: Call, write: Write
 ) -> None:
@@ -206,30 +192,6 @@ def test_looking_makes_nothing(call: Call, tmp_path: Path) -> None:
     assert not home.exists()
 
 
-def test_an_action_of_another_small_app_is_found_there(call: Call, write: Write) -> None:
-    call("app", "apply", write({"name": "shop"}, "shop.json"))
-    call("--app", "shop", "action", "add", write(make_document(name="team update")))
-
-    for command in (("run",), ("show",), ("next",), ("pause",), ("delete",)):
-        refused = call("action", *command, "team update")
-        assert refused.code == 2
-        assert "no action named 'team update'; it is in \"shop\"; add --app shop" in refused.err
-
-
-def test_an_empty_list_says_where_it_looked(call: Call, write: Write) -> None:
-    call("app", "apply", write({"name": "shop"}, "shop.json"))
-
-    listed = call("run", "list")
-    of_one = call("--app", "shop", "run", "list")
-
-    more = "; --all-apps shows those of all small apps"
-    assert listed.err == f"nothing to show in small app default{more}\n"
-    assert of_one.err == "nothing to show in small app shop\n"
-    assert listed.code == 0
-    assert call("run", "list", "--json").err == ""
-    assert call("--app", "shop", "action", "list").err == ""
-
-
 def test_help_loads_no_command(tmp_path: Path) -> None:
     text = "import sys; from cli.main import run; run(['--help']); print([*sys.modules])"
 
@@ -289,15 +251,6 @@ def test_errors_of_both_commands_of_the_daemon_are_safe_for_a_terminal(
         assert "\x1b" not in error
 
 
-def test_a_database_that_is_away_is_a_failure(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SCHED_DATABASE_URL", "postgresql://nobody@127.0.0.1:9/x")
-
-    result = call("status")
-
-    assert result.code == 1
-    assert result.err.startswith("error: database unavailable (SCHED_DATABASE_URL)")
-
-
 def test_a_home_folder_that_cannot_be_used_is_a_failure(call: Call, tmp_path: Path) -> None:
     (tmp_path / "home" / "up.lock").mkdir()
 
@@ -334,33 +287,6 @@ def test_lines_end_with_a_newline_only(call: Call, write: Write) -> None:
     assert call("action", "apply", write("\r\n".join(lines), "many.jsonl")).code == 0
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("&a [*a]", "the anchor or alias 'a' is not allowed"),
-        ("name: &a x\ntitle: *a", "the anchor or alias 'a' is not allowed"),
-        ("[" * 5_000, "nested too deeply"),
-        ("? {}\n: 1", "is not YAML"),
-    ],
-)
-def test_yaml_that_hangs_or_breaks_is_refused(
-    call: Call, write: Write, text: str, reason: str
-) -> None:
-    result = call("action", "apply", write(text, "action.yaml"))
-
-    assert result.code == 2
-    assert reason in result.err
-
-
-def test_an_event_action_is_written_in_yaml_without_quotes(call: Call, write: Write) -> None:
-    text = "name: receipt\noperations: {maintenance: true}\nwhen:\n  on: order.paid\n"
-
-    call("action", "apply", write(text, "action.yaml"))
-
-    shown = json.loads(call("--json", "action", "show", "receipt").out)
-    assert shown["document"]["when"] == {"on": "order.paid"}
-
-
 def test_a_terminal_that_knows_ascii_only_is_told_all_the_same(
     call: Call, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -372,14 +298,6 @@ def test_a_terminal_that_knows_ascii_only_is_told_all_the_same(
     assert run(["action", "list"]) == 0
     out.flush()
     assert b"\\xe9t\\xe9" in printed.getvalue()
-
-
-def test_an_explanation_reads_local_times_in_the_zone_of_the_action(call: Call) -> None:
-    call("action", "add", str(WEEKLY))
-
-    found = call("--json", "action", "explain", "weekly update", "2099-01-05T07:00:00").json
-
-    assert (found["instant"], found["verdict"]) == ("2099-01-05T06:00:00Z", "not_due_yet")
 
 
 def test_a_deleted_action_is_explained_by_its_uid(call: Call) -> None:
@@ -406,30 +324,3 @@ def test_a_simulation_needs_no_database(call: Call, write: Write, tmp_path: Path
     assert found["counts"] == {"sent": 4}
     assert found["fates"][0]["first_at"] == "2027-01-04T06:00:00Z"
     assert not (tmp_path / "home").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        pytest.param(
-            ["--from", "2027-01-01T00:00:00Z", "--to", "2027-01-01T00:00:00Z"],
-            "is not after --from",
-            id="empty",
-        ),
-        pytest.param(["--from", "1970-01-01T00:00:00Z"], "write a later instant", id="beginning"),
-    ],
-)
-def test_a_simulation_of_nonsense_is_refused(call: Call, arguments: list[str], told: str) -> None:
-    refused = call("simulate", str(WEEKLY), *arguments)
-
-    assert refused.code == 2
-    assert told in refused.err
-
-
-def test_two_simulated_actions_cannot_have_one_name(call: Call, write: Write) -> None:
-    file = write(make_document(name="daily"), "daily.json")
-
-    refused = simulated(call, file, file)
-
-    assert refused.code == 2
-    assert "name 'daily': is the name of another action too" in refused.err

@@ -76,33 +76,6 @@ def test_documents_go_to_stdout_and_the_report_to_stderr(call: Call, write: Writ
     assert same == "same: close"
 
 
-def test_applying_twice_is_the_same_as_once(call: Call, write: Write) -> None:
-    file = write(schedule(close={"every_s": 900}, night=DAILY), "beat.json")
-    first, second = (call("import", "beat", file, "--apply") for _ in range(2))
-
-    assert (first.code, first.out) == (0, "created 2, changed 0, unchanged 0\n")
-    assert (second.code, second.out) == (0, "created 0, changed 0, unchanged 2\n")
-
-
-def test_two_sources_with_equal_names_live_side_by_side(call: Call, write: Write) -> None:
-    shop = write(schedule(cleanup={"every_s": 900}, close=DAILY), "shop.json")
-    bank = write(schedule(cleanup={"every_s": 3600}, open=DAILY), "bank.json")
-    for file in (shop, bank, bank, shop):
-        made = call("import", "beat", file, "--apply")
-        assert (made.code, "warning" in made.err) == (0, False)
-
-    listed = call("--json", "action", "list").json
-    owners = {one["name"]: one["owner"] for one in listed}
-    assert owners == {
-        "cleanup": "import:beat:shop",
-        "close": "import:beat:shop",
-        "cleanup (bank)": "import:beat:bank",
-        "open": "import:beat:bank",
-    }
-    every = call("--json", "action", "show", "cleanup (bank)").json["document"]["when"]["every"]
-    assert every == "PT1H"
-
-
 JOB = {"id": "nightly", "name": "nightly", "func": "shop:close", "misfire_grace_time": 3600}
 SCHEDULER = {
     "minutebook_apscheduler": 1,
@@ -175,34 +148,9 @@ def test_an_action_whose_line_was_changed_is_named(
     assert 'warning: "/bin/df -h /": from an earlier import, not in this one; ' in second.err
 
 
-def test_an_action_of_somebody_else_is_not_replaced(call: Call, write: Write) -> None:
-    file = write(schedule(close={"every_s": 900}, night=DAILY), "beat.json")
-    mine = {**call("import", "beat", file).json[0], "owner": "ann"}
-    call("action", "add", write(mine, "mine.json"))
-
-    refused = call("import", "beat", file, "--apply")
-
-    assert (refused.code, refused.out) == (2, "")
-    assert "nothing is stored: 1 of these names" in refused.err
-    assert call("--json", "action", "show", "close").json["document"]["owner"] == "ann"
-    assert call("action", "show", "night").code != 0
-
-
-def test_a_cut_over_is_stored_as_the_start_of_each_action(call: Call, write: Write) -> None:
-    file = write(schedule(close={"every_s": 900}), "beat.json")
-    made = call("--json", "import", "beat", file, "--apply", "--cut-over", "2199-01-01T03:00:00Z")
-
-    assert made.json["cut_over_at"] == "2199-01-01T03:00:00Z"
-    shown = call("--json", "action", "show", "close").json["document"]
-    assert shown["policy"]["starts_at"] == "2199-01-01T03:00:00Z"
-    assert shown["when"]["starting_at"] == "2026-11-22T15:15:00Z"
-
-
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        pytest.param("{", "beat.json", id="no_json"),
-        pytest.param(json.dumps([1]), "document", id="a_list"),
         pytest.param('{"a":' + "[" * 5_000, "beat.json", id="deep"),
         pytest.param('{"a": "' + "x" * (9 << 20) + '"}', "beat.json", id="huge"),
     ],
@@ -212,38 +160,6 @@ def test_a_hostile_file_is_refused(call: Call, write: Write, content: str, said:
 
     assert (refused.code, refused.out) == (2, "")
     assert said in refused.err
-
-
-@pytest.mark.parametrize("at", ["2020-01-01T00:00:00Z", "soon", "2199-01-01T00:00:30Z"])
-def test_a_cut_over_is_a_full_minute_to_come(call: Call, write: Write, at: str) -> None:
-    refused = call("import", "beat", write(schedule(close=DAILY), "beat.json"), "--cut-over", at)
-
-    assert refused.code == 2
-    assert f"error: --cut-over '{at}'" in refused.err
-
-
-def test_an_export_of_beat_is_what_was_imported(call: Call, write: Write) -> None:
-    file = write(schedule(close={"every_s": 900}, night=DAILY), "beat.json")
-    call("import", "beat", file, "--apply")
-    made = call("export", "--format", "beat", "--owner", "import:beat:beat")
-
-    assert made.code == 0
-    assert "timezone = 'Europe/Paris'\n" in made.out
-    assert "'night': {\n        'task': 'shop.close'," in made.out
-    assert made.err.splitlines() == [
-        "same  differs  cannot  entries",
-        "   1        1       0        2",
-        "differs  close: beat's grid begins when it starts",
-        "same     night",
-    ]
-
-
-def test_an_export_leaves_out_what_the_installation_made(call: Call, write: Write) -> None:
-    call("import", "beat", write(schedule(night=DAILY), "beat.json"), "--apply")
-
-    made = call("export", "--format", "beat", "--json").json
-
-    assert [one["name"] for one in made["actions"]] == ["night"]
 
 
 def test_an_export_keeps_what_a_terminal_must_not_show(call: Call, write: Write) -> None:
@@ -278,24 +194,6 @@ def test_an_export_as_json_can_be_applied_again(call: Call, write: Write) -> Non
     }
 
 
-@pytest.mark.parametrize(
-    ("kind", "url", "writer"),
-    [
-        ("apscheduler", "sqlite:////srv/jobs.db", "python -m minutebook apscheduler -s"),
-        ("beat", "postgresql://u:s3cret@host/shop", "python -m minutebook export -A APP"),
-        ("beat", "redis://:s3cret@host:6379/0", "python -m minutebook export -A APP"),
-    ],
-)
-def test_a_store_without_its_application_is_answered_with_the_command_to_run_there(
-    call: Call, kind: str, url: str, writer: str
-) -> None:
-    refused = call("import", kind, url)
-
-    assert refused.code == 2
-    assert writer in refused.err
-    assert "s3cret" not in refused.err
-
-
 def test_jobs_of_a_list_keep_their_grid(call: Call, write: Write) -> None:
     jobs = [{"url": f"https://example.com/{n}", "interval_s": 300} for n in "abc"]
     file = write([*jobs, {"url": "https://example.com/d", "interval_s": 0}], "jobs.json")
@@ -306,45 +204,3 @@ def test_jobs_of_a_list_keep_their_grid(call: Call, write: Write) -> None:
     assert "\n  https://example.com/d" in first.err
     starts = [one["when"]["starting_at"][-4:-1] for one in call("import", "jobs", file).json]
     assert starts == [":01", ":41", ":21"] or len(set(starts)) == 3
-
-
-def test_a_refused_import_names_each_action(call: Call, tmp_path: Path) -> None:
-    table = tmp_path / "table"
-    table.write_text("5 4 * * * /srv/backup\n7 4 * * * /srv/report\n")
-
-    refused = call("import", "crontab", str(table), "--apply")
-
-    assert [line.partition(" operations")[0] for line in refused.err.splitlines()[-2:]] == [
-        "error: /srv/backup:",
-        "error: /srv/report:",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("allowed", "asked"),
-    [
-        pytest.param(None, "shop.close, shop.open", id="nothing_is_allowed"),
-        pytest.param("shop.close", "shop.open", id="one_is_allowed"),
-        pytest.param("shop.*", None, id="all_are_allowed"),
-        pytest.param("*", None, id="anything"),
-        pytest.param("bank.*", "shop.close, shop.open", id="others_are_allowed"),
-        pytest.param("bank.*,shop.open", "shop.close", id="one_of_several"),
-    ],
-)
-def test_only_tasks_that_are_not_allowed_yet_are_asked_for(
-    call: Call,
-    write: Write,
-    monkeypatch: pytest.MonkeyPatch,
-    allowed: str | None,
-    asked: str | None,
-) -> None:
-    monkeypatch.delenv("SCHED_CELERY_TASKS", raising=False)
-    if allowed is not None:
-        monkeypatch.setenv("SCHED_CELERY_TASKS", allowed)
-    entries: Any = schedule(close={"every_s": 900}, open={"every_s": 900})
-    entries["entries"][1]["task"] = "shop.open"
-
-    made = call("import", "beat", write(entries, "beat.json"))
-
-    asked_for = [one for one in made.err.splitlines() if "has to allow" in one]
-    assert asked_for == ([] if asked is None else [f"SCHED_CELERY_TASKS has to allow: {asked}"])
