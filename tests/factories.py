@@ -110,7 +110,7 @@ def set_back(engine: sa.Engine, uid: UUID, since: datetime) -> None:
         connection.execute(sa.update(revisions).where(its).values(effective_from=since))
 
 
-def spoil(connection: sa.Connection, *which: sa.ColumnElement[bool], **values: Any) -> None:
+def spoil(connection: sa.Connection, /, *which: sa.ColumnElement[bool], **values: Any) -> None:
     """Write columns of actions that edits by SQL may not: as a dump, or another release, has them.
 
     For the trigger it is a revision; its number is then put back.

@@ -1,7 +1,9 @@
 """A statement, a claim or an end in a transaction of its own."""
 
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -11,12 +13,16 @@ from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.end import EndResult, Outcome
 from models.store.operations.start_checks import NotStarted
 from models.store.operations.take import Claim
-from runtime.config import Settings
+from runtime.config import load_settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
 from scheduler.changes import Change
 from scheduler.explain import Explanation, explain
 from tests.attempts import claim, end
+
+Asked = ParamSpec("Asked")
+Done = TypeVar("Done")
+DEFAULTS = load_settings(Path("/nonexistent"), {})
 
 
 def clock_of(engine: sa.Engine) -> datetime:
@@ -37,6 +43,17 @@ def execute(engine: sa.Engine, statement: sa.Executable, given: Any = None) -> N
         connection.execute(statement, given)
 
 
+def act(
+    engine: sa.Engine,
+    function: Callable[Concatenate[sa.Connection, Asked], Done],
+    *given: Asked.args,
+    **named: Asked.kwargs,
+) -> Done:
+    """Return what a function of a connection returns."""
+    with engine.begin() as connection:
+        return function(connection, *given, **named)
+
+
 def claim_as(engine: sa.Engine, id: UUID, attempt: int, worker: str) -> Claim | NotStarted:
     """Claim an attempt for a worker."""
     with engine.begin() as connection:
@@ -55,7 +72,7 @@ def finish(
         return end(connection, id, attempt, outcome, alerts=alerts)
 
 
-def why(engine: sa.Engine, settings: Settings, action: Change, at: datetime) -> Explanation:
-    """Return why an action ran, or did not run, at an instant."""
+def why(engine: sa.Engine, action: Change, at: datetime) -> Explanation:
+    """Return why an action ran, or did not run, at an instant, by the defaults of the settings."""
     with reading(engine) as connection:
-        return explain(action.uid, at, connection, settings)
+        return explain(action.uid, at, connection, DEFAULTS)

@@ -74,7 +74,7 @@ def test_a_task_goes_to_the_application_s_own_broker(
 
 
 def test_while_the_application_s_broker_is_down_our_own_queues_go_on(
-    engine: sa.Engine, broker: Broker, settings: Settings
+    engine: sa.Engine, settings: Settings
 ) -> None:
     its = using(settings, NOWHERE)
     ours, theirs = due(engine, its)

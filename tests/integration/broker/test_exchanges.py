@@ -28,6 +28,7 @@ from scheduler.sweep import dispatch_ready
 from tests.celery_messages import RULES, TASK, allowing, celery_action
 from tests.factories import make_operation, row_of, update_operation
 from tests.rabbitmq import RabbitMQ
+from tests.transactions import act
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 # As an application may declare its own; RabbitMQ refuses another declaration.
@@ -156,8 +157,7 @@ def test_what_one_of_two_queues_refuses_is_not_sent_again_to_the_other(
         update_operation(engine, id, not_before=database_now(-1.0))
 
     assert sent(rabbitmq) == [str(id)]
-    with engine.begin() as connection:
-        assert external_send.decide_doubtful(connection, 10, NO_ALERTS) == [(id, "failed")]
+    assert act(engine, external_send.decide_doubtful, 10, NO_ALERTS) == [(id, "failed")]
     assert row_of(engine, id)["reason"] == "send uncertain"
 
 
@@ -231,8 +231,7 @@ def test_an_exchange_gets_nothing_of_an_app_that_is_trusted_no_longer(
     engine: sa.Engine, rabbitmq: RabbitMQ
 ) -> None:
     id = due(engine, VIDEO)
-    with engine.begin() as connection:
-        tenants.set_trust(connection, 1, Trust(tasks=("*",)))
+    act(engine, tenants.set_trust, 1, Trust(tasks=("*",)))
 
     dispatch_ready(engine)
 

@@ -19,7 +19,7 @@ from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import external_send, external_worker, refusals, reserve
 from models.store.operations.end import Outcome
-from models.store.operations.start_checks import TAKEN, NotStarted
+from models.store.operations.start_checks import NotStarted
 from models.store.operations.take import ClaimRequest, recorded_of
 from models.store.people import users
 from models.store.scope import WHOLE_INSTALLATION
@@ -51,7 +51,7 @@ from tests.factories import author, make_operation, row_of, rows_of, update_oper
 from tests.servers import Broker
 from tests.ticks import LEASE, MINUTE
 from tests.told import told_as
-from tests.transactions import claim_as, execute, fetched, finish
+from tests.transactions import act, execute, fetched, finish
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 # Messages expire by the sender's clock.
@@ -139,23 +139,20 @@ def test_a_message_has_the_options_of_its_step(engine: sa.Engine, broker: Broker
     ],
 )
 def test_what_has_waited_for_longer_than_it_may_is_not_started(
-    engine: sa.Engine, broker: Broker, sent_s_ago: int, state: str, reason: str | None
+    engine: sa.Engine, sent_s_ago: int, state: str, reason: str | None
 ) -> None:
     follow_by_name(engine, TASK)
     id = due(engine, celery_action(engine, step={"expires": 60}))
     dispatch_ready(engine)
     update_operation(engine, id, send_started_at=database_now(-float(sent_s_ago)))
 
-    with engine.begin() as connection:
-        followed.take(connection, id)
+    act(engine, followed.take, id)
 
     row = row_of(engine, id)
     assert (row["state"], row["reason"]) == (state, reason)
 
 
-def test_a_message_that_celery_discards_as_expired_is_skipped(
-    engine: sa.Engine, broker: Broker
-) -> None:
+def test_a_message_that_celery_discards_as_expired_is_skipped(engine: sa.Engine) -> None:
     follow_by_name(engine, TASK)
     id = due(engine, celery_action(engine, step={"expires": 60}))
     dispatch_ready(engine)
@@ -209,9 +206,7 @@ def test_what_a_follower_never_claims_is_handed_over_after_an_hour_and_can_be_cl
     assert len(celery_messages(broker)) == 1
 
 
-def test_a_worker_that_was_not_seen_for_ten_minutes_follows_no_more(
-    engine: sa.Engine, broker: Broker
-) -> None:
+def test_a_worker_that_was_not_seen_for_ten_minutes_follows_no_more(engine: sa.Engine) -> None:
     follow_by_name(engine, TASK)
     execute(engine, sa.update(workers).values(seen_at=datetime(2027, 1, 1, tzinfo=UTC)))
     id = due(engine, celery_action(engine))
@@ -247,8 +242,7 @@ def test_what_waits_is_told_in_the_terms_of_a_user_s_own_application(engine: sa.
     id = due(engine, action)
     hour_ago = database_now(-3600.0)
     update_operation(engine, id, recorded_at=hour_ago, cause="schedule")
-    with engine.begin() as connection:
-        unsent = overdue.alert(connection, AlertSettings(), 1)
+    unsent = act(engine, overdue.alert, AlertSettings(), 1)
     follow_by_name(engine, TASK)
     dispatch_ready(engine)
 
@@ -357,8 +351,7 @@ def test_a_task_that_its_small_app_may_no_longer_send_is_not_sent(
     engine: sa.Engine, broker: Broker, trust: Trust, option: str
 ) -> None:
     id = due(engine, celery_action(engine, step={"queue": "shop"}))
-    with engine.begin() as connection:
-        tenants.set_trust(connection, 1, trust)
+    act(engine, tenants.set_trust, 1, trust)
 
     dispatch_ready(engine)
 
@@ -399,20 +392,18 @@ def test_a_cancelled_backfill_leaves_alone_what_is_just_being_sent(engine: sa.En
     for id in ids:
         update_operation(engine, id, cause=Cause.BACKFILL, backfill_id=BACKFILL)
 
-    with engine.begin() as connection:
-        cancelled = refusals.cancel_backfill(connection, action.uid, BACKFILL, "cancelled by ann")
+    cancelled = act(engine, refusals.cancel_backfill, action.uid, BACKFILL, "cancelled by ann")
 
     assert cancelled == 1
     assert [row["state"] for row in rows_of(engine, action)] == ["pending", "cancelled"]
 
 
-def test_what_a_follower_takes_up_counts_as_one_run(engine: sa.Engine, broker: Broker) -> None:
+def test_what_a_follower_takes_up_counts_as_one_run(engine: sa.Engine) -> None:
     follow_by_name(engine, TASK)
     id = due(engine, celery_action(engine))
     dispatch_ready(engine)
     update_operation(engine, id, not_before=database_now(-1.0), subject="ann")
-    with engine.begin() as connection:
-        users.add(connection, 1, parse_users([{"id": "ann", "email": "ann@example.com"}])[0])
+    act(engine, users.add, 1, parse_users([{"id": "ann", "email": "ann@example.com"}])[0])
     sweep(engine)
 
     with engine.begin() as connection:
@@ -427,9 +418,7 @@ def test_what_a_follower_takes_up_counts_as_one_run(engine: sa.Engine, broker: B
     assert sorted(map(tuple, counts)) == [("", 1, "success"), ("ann", 1, "success")]
 
 
-def test_what_a_follower_takes_up_and_may_not_start_counts_as_no_run(
-    engine: sa.Engine, broker: Broker
-) -> None:
+def test_what_a_follower_takes_up_and_may_not_start_counts_as_no_run(engine: sa.Engine) -> None:
     follow_by_name(engine, TASK)
     action = celery_action(engine)
     id = due(engine, action)
@@ -438,22 +427,10 @@ def test_what_a_follower_takes_up_and_may_not_start_counts_as_no_run(
     sweep(engine)
     editing.set_active(engine, action.uid, active=False, author=author())
 
-    with engine.begin() as connection:
-        followed.take(connection, id)
+    act(engine, followed.take, id)
 
     assert fetched(engine, sa.select(action_state.c.run_number)).scalar_one() == 0
     assert row_of(engine, id)["state"] == "skipped"
-
-
-def test_a_queued_one_is_cancelled_and_its_message_then_starts_nothing(engine: sa.Engine) -> None:
-    follow_by_name(engine, TASK)
-    id = due(engine, celery_action(engine))
-    dispatch_ready(engine)
-
-    cancel(engine, id, WHOLE_INSTALLATION, "ann")
-
-    assert claim_as(engine, id, 1, "shop@host") is TAKEN
-    assert row_of(engine, id)["state"] == "cancelled"
 
 
 def test_one_that_waits_when_its_message_is_marked_as_sent_is_sent_once_more(
@@ -472,8 +449,7 @@ def test_one_that_waits_when_its_message_is_marked_as_sent_is_sent_once_more(
         found = claim(connection, id, 1, "shop@host", alerts=NO_ALERTS)
         assert isinstance(found, NotStarted)
 
-    with engine.begin() as connection:
-        external_send.settle(connection, sent, [], NO_ALERTS)
+    act(engine, external_send.settle, sent, [], NO_ALERTS)
     assert (row_of(engine, id)["state"], row_of(engine, id)["waiting_for"]) == ("pending", running)
     finish(engine, running, Outcome(OperationState.SUCCESS))
     sweep(engine)

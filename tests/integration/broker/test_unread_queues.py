@@ -14,20 +14,19 @@ from models.sql import database_now
 from models.store import celery_queues, installation_facts
 from models.store.celery_queues import MOST, Watched
 from runtime.config import Settings
-from runtime.database import reading
 from scheduler.sweep import dispatch_ready
 from tests.celery_messages import allowing, celery_action, on_rabbitmq_with
 from tests.factories import make_operation, update_operation
 from tests.rabbitmq import RabbitMQ
 from tests.servers import Broker
 from tests.ticks import MINUTE, run_tick
+from tests.transactions import act
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 
 
 def watched(engine: sa.Engine) -> dict[str, Watched]:
-    with reading(engine) as connection:
-        return dict(installation_facts.known(connection).celery_queues)
+    return dict(act(engine, installation_facts.known).celery_queues)
 
 
 def send(engine: sa.Engine, minute: int, step: dict[str, str] | None = None) -> None:

@@ -19,7 +19,6 @@ from models.store.operations.take import Claim
 from models.store.retention import prune_operations, prune_raised
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_ends
-from runtime.config import Settings
 from runtime.sections import AlertSettings
 from scheduler.changes import Change
 from scheduler.changes.change import apply_all, create_all
@@ -34,12 +33,11 @@ from tests.factories import (
     make_app,
     make_document,
     make_operation,
-    row_of,
     rows_of,
     update_operation,
 )
 from tests.ticks import DAY, MINUTE, SECOND, tick_at
-from tests.transactions import claim_as, fetched, finish, why
+from tests.transactions import act, claim_as, fetched, finish, why
 from tests.virtual_clock import VirtualClock
 
 NOON = datetime(2027, 1, 4, 11, 40, tzinfo=UTC)
@@ -203,8 +201,7 @@ def test_an_operation_that_is_handed_over_ends_as_that(
     other = second(engine, {"on": {"action": "refresh", "ends": "handed_over"}})
     id, _ = run_now(engine, one.uid, "tests")
     update_operation(engine, id, send_started_at=NOON)
-    with engine.begin() as connection:
-        hand_over(connection, (id, 1), "no worker follows", AlertSettings())
+    act(engine, hand_over, (id, 1), "no worker follows", AlertSettings())
 
     tick_at(clock, NOON + MINUTE)
 
@@ -236,7 +233,7 @@ def test_actions_of_another_small_app_are_not_meant(engine: sa.Engine, clock: Vi
 
 
 def test_a_chain_goes_on_and_its_end_says_what_it_followed(
-    engine: sa.Engine, clock: VirtualClock, settings: Settings
+    engine: sa.Engine, clock: VirtualClock
 ) -> None:
     one, two = first(engine), second(engine)
     three = second(engine, {"after": {"action": "publish"}}, name="mail")
@@ -248,39 +245,27 @@ def test_a_chain_goes_on_and_its_end_says_what_it_followed(
 
     (last,) = rows_of(engine, three)
     assert last["occurrence_at"] == NOON + MINUTE
-    answer = why(engine, settings, three, NOON + MINUTE)
+    answer = why(engine, three, NOON + MINUTE)
     assert answer.verdict == "queued"
     told = f'due after "publish" ended as success at 2027-01-04T11:41:00Z ({row["id"]})'
     assert told in answer.operations[0]["text"]
 
 
 def test_explain_says_what_is_due_and_what_ended_nothing(
-    engine: sa.Engine, clock: VirtualClock, settings: Settings
+    engine: sa.Engine, clock: VirtualClock
 ) -> None:
     one, other = first(engine), second(engine, {**AFTER, "delay": "PT10M"})
     tick_at(clock, NOON)
     clock.set(NOON + SECOND)
     id = ended(engine, one)
 
-    due = why(engine, settings, other, NOON + SECOND + 10 * MINUTE)
-    not_due = why(engine, settings, other, NOON + 5 * MINUTE)
+    due = why(engine, other, NOON + SECOND + 10 * MINUTE)
+    not_due = why(engine, other, NOON + 5 * MINUTE)
 
     assert due.verdict == "not_due_yet"
     assert due.text.endswith(f"for the end of run {id} success")
     assert not_due.verdict == "not_an_occurrence"
     assert 'no run of "refresh" ended as success' in not_due.text
-
-
-def test_a_dependency_may_be_stored_before_what_it_depends_on(
-    engine: sa.Engine, clock: VirtualClock
-) -> None:
-    other = second(engine)
-    one = first(engine)
-
-    ended(engine, one)
-    tick_at(clock, NOON + MINUTE)
-
-    assert len(rows_of(engine, other)) == 1
 
 
 def test_an_action_that_others_depend_on_is_not_renamed_or_deleted_alone(
@@ -365,14 +350,3 @@ def test_ends_are_pruned_when_no_delay_reaches_them(engine: sa.Engine, clock: Vi
     assert counts[0] == (0, 1)
     assert counts[1] == (1, 1)
     assert (ends(engine), rows_of(engine, other)) == ([], [])
-
-
-def test_a_dependant_runs_by_hand_with_a_user_or_without(
-    engine: sa.Engine, clock: VirtualClock
-) -> None:
-    first(engine)
-    other = second(engine)
-
-    id, _ = run_now(engine, other.uid, "tests")
-
-    assert row_of(engine, id)["subject"] is None

@@ -23,7 +23,6 @@ from models.store.operations.take import Claim
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import actions
 from models.tables import backfills as backfills_table
-from runtime.database import reading
 from scheduler.changes import Change, change, editing
 from scheduler.occurrence import next_occurrences
 from scheduler.on_demand import backfill, backfill_range
@@ -44,7 +43,7 @@ from tests.factories import (
 )
 from tests.servers import Broker
 from tests.ticks import HOUR, MINUTE, SECOND, run_tick
-from tests.transactions import claim_as, clock_of, finish
+from tests.transactions import act, claim_as, clock_of, finish
 
 KEPT = timedelta(days=90)
 
@@ -75,8 +74,7 @@ def fill(engine: sa.Engine, asked: BackfillRequest) -> dict[str, Any]:
 
 
 def backfill_of(engine: sa.Engine, id: UUID) -> dict[str, Any]:
-    with reading(engine) as connection:
-        return backfills.get(connection, id, WHOLE_INSTALLATION)
+    return act(engine, backfills.get, id, WHOLE_INSTALLATION)
 
 
 def counts_of(row: dict[str, Any]) -> tuple[int, int, int]:
@@ -211,8 +209,7 @@ def test_what_a_killed_worker_recorded_is_sent_by_the_tick(
 ) -> None:
     action, first = make_hourly(engine), hour_of(engine)
     id = start(engine, wanted(action, first, first + 4 * HOUR))
-    with engine.begin() as connection:
-        filling.record(connection, id)
+    act(engine, filling.record, id)
 
     assert filling.process(engine, id) == "not active"
     assert [one["state"] for one in rows_of(engine, action)] == ["pending"] * 5
@@ -288,9 +285,7 @@ def test_a_backfill_that_no_worker_recorded_is_cancelled(engine: sa.Engine) -> N
     assert rows_of(engine, action) == []
 
 
-def test_a_cancelled_backfill_cancels_what_has_not_started(
-    engine: sa.Engine, broker: Broker
-) -> None:
+def test_a_cancelled_backfill_cancels_what_has_not_started(engine: sa.Engine) -> None:
     action, first = make_hourly(engine), hour_of(engine)
     asked = wanted(action, first, first + 2 * HOUR)
     row = fill(engine, asked)
@@ -308,7 +303,7 @@ def test_a_cancelled_backfill_cancels_what_has_not_started(
 
 
 def test_a_retry_by_hand_stays_in_its_backfill_and_is_not_cancelled_with_it(
-    engine: sa.Engine, broker: Broker
+    engine: sa.Engine,
 ) -> None:
     action, first = make_hourly(engine), hour_of(engine)
     row = fill(engine, wanted(action, first, first + HOUR))
@@ -320,8 +315,7 @@ def test_a_retry_by_hand_stays_in_its_backfill_and_is_not_cancelled_with_it(
 
     backfill.cancel(engine, action.uid, "ben")
 
-    with reading(engine) as connection:
-        states = backfills.states_of(connection, row)
+    states = act(engine, backfills.states_of, row)
     assert states == {
         OperationState.CANCELLED: 1,
         OperationState(row_of(engine, failed)["state"]): 1,

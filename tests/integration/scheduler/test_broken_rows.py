@@ -21,7 +21,6 @@ from models.store.scope import WHOLE_INSTALLATION
 from models.tables import actions as actions_table
 from models.tables import metadata
 from runtime.config import Settings
-from runtime.database import reading
 from scheduler.changes import Change, change, deletion, editing
 from tests.celery_messages import allowing
 from tests.factories import (
@@ -36,7 +35,7 @@ from tests.factories import (
 from tests.integration.scheduler.furnished import NOON, Furnished
 from tests.integration.scheduler.rubbish import RUBBISH, refused_in, write
 from tests.ticks import MINUTE, run_tick
-from tests.transactions import execute
+from tests.transactions import act, execute
 
 FEW = 8
 # What the pages of an action and of an operation list.
@@ -164,8 +163,7 @@ def test_a_broken_plan_stops_no_other_action(engine: sa.Engine, broken: Change) 
     second = run_tick(engine, NOON + MINUTE)
 
     assert (first.recorded, first.quarantined, second.recorded) == (1, 1, 1)
-    with reading(engine) as connection:
-        found = perhaps_unhealthy(connection)
+    found = act(engine, perhaps_unhealthy)
     (one,) = (row for row in found if row["quarantined"])
     assert (one["name"], "Mars/Olympus" in one["quarantined"]) == ("broken", True)
 
@@ -186,8 +184,7 @@ def test_a_broken_action_is_repaired_and_deleted(
     deletion.delete(engine, broken.uid, author())
 
     assert (repaired.uid, sound["active"], sound["quarantined"]) == (broken.uid, True, None)
-    with reading(engine) as connection:
-        assert [row["name"] for row in actions.listed(connection, 1)] == ["healthy"]
+    assert [row["name"] for row in act(engine, actions.listed, 1)] == ["healthy"]
 
 
 def test_an_operation_whose_plan_is_broken_fails_and_says_so(engine: sa.Engine) -> None:
@@ -203,5 +200,4 @@ def test_an_operation_whose_plan_is_broken_fails_and_says_so(engine: sa.Engine) 
 
 
 def _standing(engine: sa.Engine, action: Change) -> dict[str, Any]:
-    with reading(engine) as connection:
-        return actions.find(connection, 1, str(action.uid), WHOLE_INSTALLATION)
+    return act(engine, actions.find, 1, str(action.uid), WHOLE_INSTALLATION)

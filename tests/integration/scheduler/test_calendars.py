@@ -26,7 +26,7 @@ from tests.factories import (
     spans_of,
 )
 from tests.ticks import DAY, LEASE, run_tick
-from tests.transactions import clock_of
+from tests.transactions import act, clock_of
 
 SEVEN = datetime(2027, 1, 4, 7, tzinfo=UTC)
 DAILY = {"cron_rule": "0 7 * * *", "timezone": "UTC", "except": [{"calendar": "closed"}]}
@@ -125,8 +125,7 @@ def test_the_next_is_found_behind_many_that_a_calendar_leaves_out(
     run_tick(engine, now)
 
     shown = overview_of(installation_on(engine, settings))
-    with reading(engine) as connection:
-        of_app = app_overview.overview(connection, app.id)
+    of_app = act(engine, app_overview.overview, app.id)
 
     assert of_app["next"] == {"action": "open", "at": soon}
     assert (shown.actions[0].name, shown.figures.due, shown.figures.next_at) == ("open", 1, soon)

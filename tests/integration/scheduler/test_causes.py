@@ -26,7 +26,7 @@ from tests.factories import make_action, make_app, make_operation, rows_of, upda
 from tests.servers import Broker, free_port, temporary_folder
 from tests.ticks import MINUTE
 from tests.told import told_as
-from tests.transactions import claim_as, execute, fetched
+from tests.transactions import act, claim_as, execute, fetched
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
@@ -102,12 +102,10 @@ def test_runs_that_a_pause_kept_name_it(engine: sa.Engine, broker: Broker, overl
     assert broker
     action = make(engine, policy={"overlap": overlap})
     target = Target(PauseKind.ALL)
-    with engine.begin() as connection:
-        pauses.begin(connection, target, None, "ann", None)
+    act(engine, pauses.begin, target, None, "ann", None)
     for minutes in (1, 2, 3):
         run_tick(engine, minutes)
-    with engine.begin() as connection:
-        pauses.end(connection, target, "ann")
+    act(engine, pauses.end, target, "ann")
     run_tick(engine, 4)
 
     kept = [reason or "" for state, reason in reasons(engine, action) if state == "skipped"]

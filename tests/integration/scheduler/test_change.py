@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,9 +14,8 @@ from models.errors import InvalidAction, NotFound, Refused
 from models.store.actions import cursors, find
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import audit, revisions
-from runtime.clock import wait_for
 from runtime.database import reading
-from scheduler.changes import Change, Done, deletion, editing, in_run
+from scheduler.changes import Change, Done, deletion, editing
 from scheduler.changes.change import apply_all, create_all
 from scheduler.on_demand import manual
 from tests.factories import (
@@ -35,6 +34,7 @@ from tests.servers import Broker
 from tests.statements import executed
 from tests.ticks import MINUTE, run_tick
 from tests.transactions import clock_of, fetched
+from tests.virtual_clock import VirtualClock
 
 StoreAll = Callable[..., list[Change]]
 
@@ -145,18 +145,13 @@ def test_a_past_due_date_may_stay_but_not_come(engine: sa.Engine) -> None:
 
 @pytest.mark.parametrize("store", [create_all, apply_all])
 def test_an_interval_that_was_stored_a_second_later_is_unchanged(
-    engine: sa.Engine, store: StoreAll, monkeypatch: pytest.MonkeyPatch
+    engine: sa.Engine, store: StoreAll
 ) -> None:
     document = make_document(when={"every": "PT15M"})
-    began = clock(engine)
+    shown = VirtualClock(engine, datetime(2027, 1, 4, tzinfo=UTC))
+    steps = WhileValidating(lambda: shown.set(shown.now + timedelta(seconds=1)))
 
-    def wait(*given: Any, **named: Any) -> Any:
-        assert wait_for(lambda: clock(engine).second != began.second, 5)
-        return in_run(*given, **named)
-
-    with monkeypatch.context() as patch:
-        patch.setattr("scheduler.changes.change.in_run", wait)
-        store(engine, [document], author())
+    store(engine, [document], author(steps))
 
     assert apply_all(engine, [document], author())[0].change is Done.UNCHANGED
 
@@ -293,9 +288,9 @@ def test_names_are_looked_up_by_no_partial_index_before_the_first_analysis(
 def test_a_due_date_that_came_while_documents_were_validated_is_refused(
     engine: sa.Engine, store: StoreAll
 ) -> None:
-    soon = clock(engine).replace(microsecond=0) + timedelta(seconds=2)
-    steps = WhileValidating(lambda: wait_for(lambda: clock(engine) > soon, 5))
-    document = make_document(when={"due_date": soon.isoformat(), "timezone": "UTC"})
+    shown = VirtualClock(engine, datetime(2027, 1, 4, tzinfo=UTC))
+    document = make_document(when={"due_date": "2027-01-04T00:00:02Z"})
+    steps = WhileValidating(lambda: shown.set(shown.now + timedelta(seconds=3)))
 
     with pytest.raises(InvalidAction, match="due_date"):
         store(engine, [document], author(steps))

@@ -17,22 +17,14 @@ from models.store.operations.take import Claim
 from models.store.scope import Scope
 from models.tables import backfills, notices, operations, revisions
 from runtime.config import Settings
-from runtime.database import reading
 from scheduler.changes import Change, editing
 from scheduler.sweep import Sweeper
 from scheduler.tick import look
 from services import verdict
 from services.verdict import Finding, Kind
-from tests.factories import (
-    author,
-    claimed,
-    cursor_of,
-    make_action,
-    row_of,
-    rows_of,
-)
+from tests.factories import author, claimed, cursor_of, make_action, row_of, rows_of
 from tests.ticks import DAY, HOUR, LEASE, MINUTE, SECOND, tick_at
-from tests.transactions import fetched, finish
+from tests.transactions import act, fetched, finish
 from tests.virtual_clock import VirtualClock
 
 SEVEN = datetime(2027, 1, 4, 7, 0, tzinfo=UTC)
@@ -268,8 +260,7 @@ def test_daemons_whose_clocks_differ_a_little_leave_each_other_alone(
 
 
 def clock_findings(engine: sa.Engine, settings: Settings) -> list[Finding]:
-    with reading(engine) as connection:
-        found = verdict.assess(connection, settings).verdict.findings
+    found = act(engine, verdict.assess, settings).verdict.findings
     return [one for one in found if one.kind is Kind.CLOCK]
 
 
@@ -279,8 +270,7 @@ def test_what_was_set_right_is_in_the_audit_and_a_finding_for_a_day(
     tick_at(clock, SEVEN + 2 * HOUR)
     tick_at(clock, SEVEN + HOUR)
 
-    with reading(engine) as connection:
-        (entry,) = audit.listed(connection, Scope(None), 10)
+    (entry,) = act(engine, audit.listed, Scope(None), 10)
     assert (entry["actor"], entry["verb"], entry["details"]["seconds"]) == (
         "daemon",
         "clock.set_right",

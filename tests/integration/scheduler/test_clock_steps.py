@@ -105,7 +105,7 @@ def test_a_paused_action_is_not_filed_again(engine: sa.Engine, clock: VirtualClo
 
 
 def test_a_change_made_while_the_clock_was_ahead_holds_from_the_right_one_on(
-    engine: sa.Engine, clock: VirtualClock, settings: Settings
+    engine: sa.Engine, clock: VirtualClock
 ) -> None:
     action = make_action(engine, name="one", when=HOURLY)
     tick_at(clock, SEVEN)
@@ -118,14 +118,12 @@ def test_a_change_made_while_the_clock_was_ahead_holds_from_the_right_one_on(
     # An outage over the instant of the change by the clock that was wrong.
     tick_at(clock, SEVEN + 4 * DAY)
 
-    said = [
-        why(engine, settings, action, SEVEN + n * 30 * MINUTE).verdict for n in (1, 2, 3, 144, 145)
-    ]
+    said = [why(engine, action, SEVEN + n * 30 * MINUTE).verdict for n in (1, 2, 3, 144, 145)]
     assert said == ["queued", "not_an_occurrence", "missed", "queued", "missed"]
 
 
 def test_after_a_deletion_while_the_clock_was_ahead_it_is_deleted_from_the_right_one_on(
-    engine: sa.Engine, clock: VirtualClock, settings: Settings
+    engine: sa.Engine, clock: VirtualClock
 ) -> None:
     action = make_action(engine, when=HOURLY)
     tick_at(clock, SEVEN)
@@ -136,11 +134,11 @@ def test_after_a_deletion_while_the_clock_was_ahead_it_is_deleted_from_the_right
     clock.set(SEVEN + 2 * HOUR)
 
     asked = [SEVEN + HOUR, SEVEN + HOUR + MINUTE, SEVEN + 5 * HOUR]
-    assert [why(engine, settings, action, at).verdict for at in asked] == ["deleted"] * 3
+    assert [why(engine, action, at).verdict for at in asked] == ["deleted"] * 3
 
 
 def test_what_was_missed_before_the_right_clock_by_an_older_revision_stays_missed(
-    engine: sa.Engine, clock: VirtualClock, settings: Settings
+    engine: sa.Engine, clock: VirtualClock
 ) -> None:
     action = make_action(engine, name="one", when=EVERY_MINUTE)
     tick_at(clock, SEVEN)
@@ -150,7 +148,7 @@ def test_what_was_missed_before_the_right_clock_by_an_older_revision_stays_misse
     tick_at(clock, SEVEN + HOUR + 30 * MINUTE)
 
     asked = [SEVEN + 7 * MINUTE, SEVEN + 89 * MINUTE, SEVEN + 91 * MINUTE]
-    said = [why(engine, settings, action, at).verdict for at in asked]
+    said = [why(engine, action, at).verdict for at in asked]
     assert said == ["missed", "missed", "not_an_occurrence"]
     ((span, count),) = spans_of(engine)
     assert (span["last_at"], count) == (SEVEN + 90 * MINUTE, 90)
@@ -177,7 +175,6 @@ def delete(engine: sa.Engine, clock: VirtualClock, now: datetime) -> None:
 def test_what_was_missed_before_the_right_clock_stays_missed_if_nothing_decides_it_again(
     engine: sa.Engine,
     clock: VirtualClock,
-    settings: Settings,
     ended: Callable[[sa.Engine, VirtualClock, datetime], None],
 ) -> None:
     action = make_action(engine, name="one", when=EVERY_MINUTE)
@@ -192,7 +189,7 @@ def test_what_was_missed_before_the_right_clock_stays_missed_if_nothing_decides_
 
     ((span, count),) = spans_of(engine)
     assert (span["last_at"], count) == (SEVEN + 90 * MINUTE, 90)
-    assert why(engine, settings, action, SEVEN + 7 * MINUTE).verdict == "missed"
+    assert why(engine, action, SEVEN + 7 * MINUTE).verdict == "missed"
 
 
 def test_a_tick_that_began_by_a_wrong_clock_decides_nothing_after_it_was_set_right(

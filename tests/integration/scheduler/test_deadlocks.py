@@ -17,7 +17,7 @@ from tests.virtual_clock import VirtualClock
 SEVEN = datetime(2027, 1, 4, 7, 0, tzinfo=UTC)
 NAMES = [f"no {number}" for number in range(24)]
 WHENS = [{"cron_rule": rule, "timezone": "UTC"} for rule in ("* * * * *", "0 * * * *")]
-CHANGES = 60
+CHANGES = 20
 
 
 @pytest.mark.parametrize("settings", ["postgresql"], indirect=True)

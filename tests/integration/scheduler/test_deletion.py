@@ -37,14 +37,13 @@ from tests.factories import (
     waits_for_lock,
 )
 from tests.ticks import run_tick
-from tests.transactions import clock_of, fetched
+from tests.transactions import act, clock_of, fetched
 
 
 @pytest.fixture
 def shop(engine: sa.Engine) -> ChangeContext:
     """The change context of a small app `shop`."""
-    with engine.begin() as connection:
-        app, _ = storing.apply(connection, parse_small_app({"name": "shop"}))
+    app, _ = act(engine, storing.apply, parse_small_app({"name": "shop"}))
     return ChangeContext("tests", app, STEPS)
 
 
@@ -54,8 +53,7 @@ def make(engine: sa.Engine, who: ChangeContext, count: int, **changes: Any) -> l
 
 
 def delete_owned(engine: sa.Engine, owner: str) -> list[Change]:
-    with reading(engine) as connection:
-        uids = list(deletions.owned(connection, author().small_app.id, owner))
+    uids = list(act(engine, deletions.owned, author().small_app.id, owner))
     return delete_many(engine, uids, author())
 
 
@@ -127,8 +125,7 @@ def test_whoever_stops_a_backfill_that_is_being_recorded_waits_for_it(
     stopper.join()
 
     assert errors == []
-    with reading(engine) as connection:
-        assert backfills.get(connection, backfill, WHOLE_INSTALLATION)["state"] == "cancelled"
+    assert act(engine, backfills.get, backfill, WHOLE_INSTALLATION)["state"] == "cancelled"
 
 
 def make_backfill(engine: sa.Engine, uid: UUID) -> UUID:
@@ -172,8 +169,7 @@ def test_a_small_app_that_comes_back_has_none_of_its_actions(
     make(engine, shop, 2)
     delete_app(engine, shop)
 
-    with engine.begin() as connection:
-        storing.apply(connection, parse_small_app({"name": "shop"}))
+    act(engine, storing.apply, parse_small_app({"name": "shop"}))
 
     assert left(engine) == []
     make(engine, shop, 1)

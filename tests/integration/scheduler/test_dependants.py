@@ -22,7 +22,7 @@ from tests.factories import author, make_action, rows_of, spoil
 from tests.integration.scheduler.test_events import make_user
 from tests.servers import Broker
 from tests.ticks import MINUTE, tick_at
-from tests.transactions import claim_as, execute, finish
+from tests.transactions import act, claim_as, execute, finish
 from tests.virtual_clock import VirtualClock
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -123,8 +123,7 @@ def test_only_users_whom_the_dependant_selects(engine: sa.Engine) -> None:
 
 def test_a_broken_dependant_keeps_neither_the_end_nor_the_others(engine: sa.Engine) -> None:
     one, two, three = first(engine), follower(engine), follower(engine, "mail")
-    with engine.begin() as connection:
-        spoil(connection, actions.c.uid == two.uid, plan='{"of": "another release"}')
+    act(engine, spoil, actions.c.uid == two.uid, plan='{"of": "another release"}')
 
     id = ended(engine, one)
 

@@ -23,7 +23,7 @@ from runtime.clock import wait_for
 from scheduler.sweep import MOST_RESERVED, Sweeper, _dispatch
 from tests.factories import make_action, make_operation, row_of, update_operation
 from tests.servers import Broker
-from tests.transactions import fetched
+from tests.transactions import act, fetched
 from tests.virtual_clock import VirtualClock
 
 AT = datetime(2026, 8, 1, tzinfo=UTC)
@@ -39,8 +39,7 @@ def test_what_workers_put_back_at_once_does_not_keep_a_tick_from_ending(engine: 
         sendings += 1
         # Within the clock's millisecond it may be sent again.
         assert sendings < MOST_RESERVED
-        with engine.begin() as connection:
-            reserve.release_unsent(connection, messages)
+        act(engine, reserve.release_unsent, messages)
         return Sent(len(messages))
 
     _dispatch(engine, reserve.reserve_sendable, send)
@@ -60,8 +59,7 @@ def test_what_was_sent_is_not_sent_again_if_the_clock_goes_back_meanwhile(
         assert not sent
         sent.extend(one.id for one in messages)
         clock.set(AT)
-        with engine.begin() as connection:
-            reserve.mark_sent(connection, messages)
+        act(engine, reserve.mark_sent, messages)
         return Sent(len(messages))
 
     _dispatch(engine, reserve.reserve_sendable, send)
@@ -78,8 +76,7 @@ def test_two_that_sent_the_same_messages_in_other_orders_both_mark_them(engine: 
     )
 
     def mark(ids: Sequence[UUID]) -> None:
-        with engine.begin() as connection:
-            reserve.mark_sent(connection, [Message(id, 1, "tests", "quick") for id in ids])
+        act(engine, reserve.mark_sent, [Message(id, 1, "tests", "quick") for id in ids])
 
     with ThreadPoolExecutor(2) as pool:
         with engine.begin() as holding:
@@ -127,7 +124,7 @@ def make_ready(engine: sa.Engine, count: int) -> list[Message]:
 
 
 def test_what_the_broker_took_before_it_broke_is_not_sent_again(
-    engine: sa.Engine, broker: Broker, monkeypatch: pytest.MonkeyPatch
+    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ready = make_ready(engine, 2)
     send_all = app._flush
@@ -139,14 +136,12 @@ def test_what_the_broker_took_before_it_broke_is_not_sent_again(
 
     monkeypatch.setattr(app, "FLUSH_SIZE", 1)
     monkeypatch.setattr(app, "_flush", breaks_after_one)
-    with engine.begin() as connection:
-        reserved = reserve.reserve_sendable(connection, 2)
+    reserved = act(engine, reserve.reserve_sendable, 2)
     sent = send_reserved(engine, sorted(reserved, key=lambda one: one != ready[0]))
 
     assert sent.count == 1
     assert [row_of(engine, one.id)["state"] for one in ready] == ["queued", "pending"]
-    with engine.begin() as connection:
-        again = reserve.reserve_sendable(connection, 2)
+    again = act(engine, reserve.reserve_sendable, 2)
     assert [one.id for one in again] == [ready[1].id]
 
 

@@ -9,14 +9,13 @@ import sqlalchemy as sa
 
 from models.store.people import events, users
 from models.users import parse_users
-from runtime.config import Settings
 from scheduler.changes import Change
 from scheduler.changes.change import apply_all
 from scheduler.changes.deletion import delete
 from scheduler.changes.editing import set_active
 from tests.factories import author, make_action, make_document, rows_of
 from tests.ticks import MINUTE, SECOND, tick_at
-from tests.transactions import why
+from tests.transactions import act, why
 from tests.virtual_clock import VirtualClock
 
 NOON = datetime(2027, 1, 4, 11, 40, tzinfo=UTC)
@@ -27,20 +26,19 @@ PAID = {"on": "order.paid"}
 def clock(engine: sa.Engine) -> VirtualClock:
     """The clock of the engine's database, a little before noon, and a user."""
     clock = VirtualClock(engine, NOON - 60 * MINUTE)
-    with engine.begin() as connection:
-        users.add(
-            connection,
-            1,
-            parse_users(
-                [{"id": "ann", "email": "ann@x.org", "activated_at": "2026-01-01T00:00:00Z"}]
-            )[0],
-        )
+    act(
+        engine,
+        users.add,
+        1,
+        parse_users([{"id": "ann", "email": "ann@x.org", "activated_at": "2026-01-01T00:00:00Z"}])[
+            0
+        ],
+    )
     return clock
 
 
 def become_known(engine: sa.Engine, at: datetime) -> None:
-    with engine.begin() as connection:
-        events.add(connection, 1, "order.paid", at.isoformat(), "ann", at)
+    act(engine, events.add, 1, "order.paid", at.isoformat(), "ann", at)
 
 
 def on_paid(**policy: str) -> dict[str, Any]:
@@ -48,7 +46,7 @@ def on_paid(**policy: str) -> dict[str, Any]:
 
 
 def test_an_event_that_became_known_in_time_between_two_ticks_is_sent(
-    engine: sa.Engine, clock: VirtualClock, settings: Settings
+    engine: sa.Engine, clock: VirtualClock
 ) -> None:
     action = make_action(engine, **on_paid(look_back="PT1M"))
     tick_at(clock, NOON - MINUTE)
@@ -56,7 +54,7 @@ def test_an_event_that_became_known_in_time_between_two_ticks_is_sent(
     clock.set(NOON + 2 * SECOND)
     become_known(engine, NOON - 2 * SECOND)
 
-    before = why(engine, settings, action, NOON - 2 * SECOND)
+    before = why(engine, action, NOON - 2 * SECOND)
     tick_at(clock, NOON + MINUTE)
 
     assert (before.verdict, "would be sent" in before.text) == ("undecided", True)
@@ -115,7 +113,6 @@ def remove(engine: sa.Engine, _: VirtualClock, action: Change) -> None:
 def test_an_event_that_became_known_after_a_change_has_no_record(
     engine: sa.Engine,
     clock: VirtualClock,
-    settings: Settings,
     changes: Callable[[sa.Engine, VirtualClock, Change], object],
 ) -> None:
     action = make_action(engine, **on_paid(look_back="PT5M"))
@@ -126,14 +123,14 @@ def test_an_event_that_became_known_after_a_change_has_no_record(
     become_known(engine, NOON - 2 * SECOND)
     tick_at(clock, NOON + MINUTE)
 
-    found = why(engine, settings, action, NOON - 2 * SECOND)
+    found = why(engine, action, NOON - 2 * SECOND)
 
     assert found.verdict == "unrecorded"
     assert "by what was known then it was not due" in found.text
 
 
 def test_a_second_of_a_missed_span_at_which_nobody_was_due_is_no_occurrence(
-    engine: sa.Engine, clock: VirtualClock, settings: Settings
+    engine: sa.Engine, clock: VirtualClock
 ) -> None:
     action = make_action(engine, **on_paid(look_back="PT5M"))
     tick_at(clock, NOON - 50 * MINUTE)
@@ -142,7 +139,7 @@ def test_a_second_of_a_missed_span_at_which_nobody_was_due_is_no_occurrence(
     tick_at(clock, NOON)
 
     asked = [NOON - 40 * MINUTE, NOON - 40 * MINUTE + SECOND]
-    assert [why(engine, settings, action, at).verdict for at in asked] == [
+    assert [why(engine, action, at).verdict for at in asked] == [
         "missed",
         "not_an_occurrence",
     ]
@@ -150,14 +147,11 @@ def test_a_second_of_a_missed_span_at_which_nobody_was_due_is_no_occurrence(
 
 def stored(engine: sa.Engine, **given: Any) -> None:
     """Import what is given of the user ann."""
-    with engine.begin() as connection:
-        users.import_users(
-            connection, 1, parse_users([{"id": "ann", "email": "ann@x.org", **given}])
-        )
+    act(engine, users.import_users, 1, parse_users([{"id": "ann", "email": "ann@x.org", **given}]))
 
 
 def test_a_user_may_become_a_recipient_within_the_look_back(
-    engine: sa.Engine, clock: VirtualClock, settings: Settings
+    engine: sa.Engine, clock: VirtualClock
 ) -> None:
     stored(engine, active=False)
     action = make_action(engine, **on_paid(look_back="PT5M"))

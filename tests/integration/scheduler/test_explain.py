@@ -20,7 +20,7 @@ from models.values import format_instant
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes import Change, change, deletion, editing
-from scheduler.explain import Explanation, explain
+from scheduler.explain import explain
 from tests.attempts import claim, end
 from tests.factories import (
     author,
@@ -31,28 +31,11 @@ from tests.factories import (
     update_operation,
 )
 from tests.ticks import MINUTE, run_tick
-from tests.transactions import clock_of, execute
+from tests.transactions import act, clock_of, execute, why
 
 SEVEN = datetime(2027, 1, 4, 6, 0, tzinfo=UTC)  # a Monday, 07:00 in Paris
 WEEK = timedelta(days=7)
 WEEKLY = {"cron_rule": "0 7 * * 1", "timezone": "Europe/Paris"}
-
-
-@pytest.fixture
-def why(engine: sa.Engine, settings: Settings) -> "Why":
-    return Why(engine, settings)
-
-
-class Why:
-    """Asks for explanations."""
-
-    def __init__(self, engine: sa.Engine, settings: Settings) -> None:
-        self.engine = engine
-        self.settings = settings
-
-    def __call__(self, action: Change, at: datetime) -> Explanation:
-        with reading(self.engine) as connection:
-            return explain(action.uid, at, connection, self.settings)
 
 
 def make_weekly(engine: sa.Engine, **changes: Any) -> Change:
@@ -69,33 +52,29 @@ def make_weekly_with(engine: sa.Engine, **keys: Any) -> Change:
     return action
 
 
-def test_what_the_rule_does_not_name_is_told_with_its_neighbours(
-    engine: sa.Engine, why: Why
-) -> None:
-    found = why(make_weekly(engine), SEVEN + MINUTE)
+def test_what_the_rule_does_not_name_is_told_with_its_neighbours(engine: sa.Engine) -> None:
+    found = why(engine, make_weekly(engine), SEVEN + MINUTE)
 
     assert found.verdict == "not_an_occurrence"
     assert "the last before it is 2027-01-04T06:00:00Z" in found.text
     assert "the next is 2027-01-11T06:00:00Z" in found.text
 
 
-def test_an_instant_that_the_jitter_moves_is_told_with_where_it_went(
-    engine: sa.Engine, why: Why
-) -> None:
+def test_an_instant_that_the_jitter_moves_is_told_with_where_it_went(engine: sa.Engine) -> None:
     action = make_weekly_with(engine, jitter="PT3H", jitter_each=True)
 
-    found = why(action, SEVEN + WEEK)
+    found = why(engine, action, SEVEN + WEEK)
 
     moved = SEVEN + WEEK + drawn_offset(action.uid, SEVEN + WEEK, timedelta(hours=3))
     assert found.verdict == "not_an_occurrence"
     assert found.text.startswith("the rule names it, but its jitter moves it: the last")
     assert f"the next is {format_instant(moved)}" in found.text
-    assert why(action, moved).verdict == "not_due_yet"
+    assert why(engine, action, moved).verdict == "not_due_yet"
 
 
 @pytest.mark.parametrize("each", [False, True])
 def test_what_an_exception_leaves_out_is_told_where_the_jitter_would_move_it(
-    engine: sa.Engine, why: Why, each: bool
+    engine: sa.Engine, each: bool
 ) -> None:
     left_out = ["2027-01-11"]
     action = make_weekly_with(engine, jitter="P3D", jitter_each=each, **{"except": left_out})
@@ -104,56 +83,55 @@ def test_what_an_exception_leaves_out_is_told_where_the_jitter_would_move_it(
     if each:
         offset = drawn_offset(action.uid, SEVEN + WEEK, three_days)
 
-    found = why(action, SEVEN + WEEK + offset)
+    found = why(engine, action, SEVEN + WEEK + offset)
 
     assert found.text == "the rule names it, but `except` leaves it out: 2027-01-11"
 
 
-def test_before_its_creation_an_action_has_no_occurrence(engine: sa.Engine, why: Why) -> None:
-    found = why(make_weekly(engine), SEVEN - WEEK)
+def test_before_its_creation_an_action_has_no_occurrence(engine: sa.Engine) -> None:
+    found = why(engine, make_weekly(engine), SEVEN - WEEK)
 
     assert found.verdict == "not_an_occurrence"
     assert "was not in force yet" in found.text
 
 
-def test_what_lies_ahead_is_not_due_yet(engine: sa.Engine, why: Why) -> None:
+def test_what_lies_ahead_is_not_due_yet(engine: sa.Engine) -> None:
     action = make_action(engine, when={"cron_rule": "0 0 1 1 *", "timezone": "UTC"})
     now = clock_of(engine)
-    found = why(action, datetime(now.year + 2, 1, 1, tzinfo=UTC))
+    found = why(engine, action, datetime(now.year + 2, 1, 1, tzinfo=UTC))
 
     assert found.verdict == "not_due_yet"
     assert found.text.startswith("due in ")
 
 
-def test_an_instant_that_came_without_a_tick_is_undecided(engine: sa.Engine, why: Why) -> None:
+def test_an_instant_that_came_without_a_tick_is_undecided(engine: sa.Engine) -> None:
     now = clock_of(engine)
     action = make_action(engine, since=now - timedelta(minutes=3))
     execute(engine, sa.update(revisions).values(effective_from=now - timedelta(days=1)))
     minute = now.replace(second=0, microsecond=0)
 
-    newest, older = why(action, minute), why(action, minute - MINUTE)
+    newest, older = why(engine, action, minute), why(engine, action, minute - MINUTE)
 
     assert (newest.verdict, older.verdict) == ("undecided", "undecided")
     assert "would be sent: no daemon has ever ticked" in newest.text
     assert "would be missed (overtaken)" in older.text
 
 
-def test_one_that_waits_without_a_worker_says_which_queue(engine: sa.Engine, why: Why) -> None:
+def test_one_that_waits_without_a_worker_says_which_queue(engine: sa.Engine) -> None:
     action = make_weekly(engine)
     run_tick(engine, SEVEN)
 
-    found = why(action, SEVEN)
+    found = why(engine, action, SEVEN)
 
     assert (found.verdict, found.revision) == ("queued", 1)
     assert "no worker listens to queue quick; `minutebook worker --queues quick`" in found.text
-    with engine.begin() as connection:
-        worker_store.beat(connection, worker_store.Heartbeat("one", "heavy,quick", 1))
-    assert why(action, SEVEN).text.endswith(" for a free worker")
+    act(engine, worker_store.beat, worker_store.Heartbeat("one", "heavy,quick", 1))
+    assert why(engine, action, SEVEN).text.endswith(" for a free worker")
     execute(engine, sa.update(workers).values(stopped_at=database_now()))
-    assert "no worker listens to queue quick" in why(action, SEVEN).text
+    assert "no worker listens to queue quick" in why(engine, action, SEVEN).text
 
 
-def test_one_that_failed_and_is_tried_again_tells_the_error(engine: sa.Engine, why: Why) -> None:
+def test_one_that_failed_and_is_tried_again_tells_the_error(engine: sa.Engine) -> None:
     action = make_weekly(engine)
     id = make_operation(engine, action, SEVEN)
     with engine.begin() as connection:
@@ -163,67 +141,67 @@ def test_one_that_failed_and_is_tried_again_tells_the_error(engine: sa.Engine, w
         )
         end(connection, id, 1, retry, alerts=NO_ALERTS)
 
-    found = why(action, SEVEN)
+    found = why(engine, action, SEVEN)
 
     assert found.verdict == "pending"
     assert found.text.startswith("attempt 1 did not succeed (no route); it is tried again from ")
 
 
-def test_a_missed_one_tells_why(engine: sa.Engine, why: Why) -> None:
+def test_a_missed_one_tells_why(engine: sa.Engine) -> None:
     action = make_weekly(engine)
     run_tick(engine, SEVEN + timedelta(minutes=6))
 
-    found = why(action, SEVEN)
+    found = why(engine, action, SEVEN)
 
     assert found.verdict == "missed"
     assert found.text.endswith(": too late")
 
 
-def test_one_in_a_missed_span_tells_the_span(engine: sa.Engine, why: Why) -> None:
+def test_one_in_a_missed_span_tells_the_span(engine: sa.Engine) -> None:
     action = make_weekly(engine)
     run_tick(engine, SEVEN + 20 * WEEK + timedelta(hours=1))
 
-    found = why(action, SEVEN + WEEK)
+    found = why(engine, action, SEVEN + WEEK)
 
     assert found.verdict == "missed"
     span = "one of 11 occurrences from 2027-01-04T06:00:00Z to 2027-03-15T06:00:00Z"
     assert f"too late; {span}" in found.text
 
 
-def test_a_paused_one_tells_who_paused_it(engine: sa.Engine, why: Why) -> None:
+def test_a_paused_one_tells_who_paused_it(engine: sa.Engine) -> None:
     action = make_action(engine, when={"cron_rule": "0 0 1 1 *", "timezone": "UTC"})
     editing.set_active(engine, action.uid, active=False, author=author())
     now = clock_of(engine)
 
-    found = why(action, datetime(now.year + 2, 1, 1, tzinfo=UTC))
+    found = why(engine, action, datetime(now.year + 2, 1, 1, tzinfo=UTC))
 
     assert (found.verdict, found.revision) == ("paused", 2)
     assert "paused under revision 2 of " in found.text
 
 
-def test_a_deleted_one_is_told_of_too(engine: sa.Engine, why: Why) -> None:
+def test_a_deleted_one_is_told_of_too(engine: sa.Engine) -> None:
     action = make_weekly(engine)
     deletion.delete(engine, action.uid, author())
 
-    found = why(action, datetime(2190, 1, 1, tzinfo=UTC))
+    found = why(engine, action, datetime(2190, 1, 1, tzinfo=UTC))
 
     assert found.verdict == "deleted"
     assert "was deleted at" in found.text
 
 
-def test_one_that_is_quarantined_tells_the_fault(engine: sa.Engine, why: Why) -> None:
+def test_one_that_is_quarantined_tells_the_fault(engine: sa.Engine) -> None:
     action = make_action(engine, name="weekly")
     with engine.begin() as connection:
         spoil(connection, plan="{}")
         connection.execute(sa.update(action_cursor).values(next_occurrence_at=database_now()))
     run_tick(engine)
 
-    found = why(action, datetime(2190, 1, 1, tzinfo=UTC))
+    found = why(engine, action, datetime(2190, 1, 1, tzinfo=UTC))
 
     assert found.verdict == "quarantined"
     assert "cannot be read" in found.text
     change.apply_all(engine, [make_document(name="weekly")], author())
-    assert why(action, datetime(2190, 1, 1, tzinfo=UTC)).verdict == "not_due_yet"
+    assert why(engine, action, datetime(2190, 1, 1, tzinfo=UTC)).verdict == "not_due_yet"
 
 
 @pytest.mark.parametrize(
@@ -234,7 +212,7 @@ def test_one_that_is_quarantined_tells_the_fault(engine: sa.Engine, why: Why) ->
     ],
 )
 def test_a_decided_one_without_a_record_was_pruned_only_beyond_the_retention(
-    engine: sa.Engine, why: Why, days_ago: int, verdict: str, said: str
+    engine: sa.Engine, days_ago: int, verdict: str, said: str
 ) -> None:
     at = (clock_of(engine) - timedelta(days=days_ago)).replace(second=0, microsecond=0)
     when = {"cron_rule": "* * * * *", "timezone": "UTC"}
@@ -245,15 +223,13 @@ def test_a_decided_one_without_a_record_was_pruned_only_beyond_the_retention(
         connection.execute(sa.delete(operations))
         connection.execute(sa.delete(missed_spans))
 
-    found = why(action, at)
+    found = why(engine, action, at)
 
     assert found.verdict == verdict
     assert said in found.text
 
 
-def test_a_manual_run_at_the_instant_stands_beside_the_scheduled_one(
-    engine: sa.Engine, why: Why
-) -> None:
+def test_a_manual_run_at_the_instant_stands_beside_the_scheduled_one(engine: sa.Engine) -> None:
     action = make_weekly(engine)
     id = make_operation(engine, action, SEVEN)
     by_hand = uuid4()
@@ -262,7 +238,7 @@ def test_a_manual_run_at_the_instant_stands_beside_the_scheduled_one(
         values = {**row.one(), "id": by_hand, "triggerer": "Manual run by ann"}
         connection.execute(sa.insert(operations).values(values))
 
-    assert {one["id"] for one in why(action, SEVEN).operations} == {id, by_hand}
+    assert {one["id"] for one in why(engine, action, SEVEN).operations} == {id, by_hand}
 
 
 def make_manual(engine: sa.Engine, action: Change) -> UUID:
@@ -278,52 +254,48 @@ def make_manual(engine: sa.Engine, action: Change) -> UUID:
 
 
 def test_of_an_occurrence_and_a_manual_run_before_it_the_occurrence_is_told(
-    engine: sa.Engine, why: Why
+    engine: sa.Engine,
 ) -> None:
     action = make_weekly(engine)
     by_hand = make_manual(engine, action)
     id = make_operation(engine, action, SEVEN)
     update_operation(engine, id, state="skipped", finished_at=SEVEN, reason="paused")
 
-    found = why(action, SEVEN)
+    found = why(engine, action, SEVEN)
 
     assert found.verdict == "skipped"
     assert [one["id"] for one in found.operations] == [id, by_hand]
 
 
-def test_a_manual_run_does_not_hide_that_its_instant_is_undecided(
-    engine: sa.Engine, why: Why
-) -> None:
+def test_a_manual_run_does_not_hide_that_its_instant_is_undecided(engine: sa.Engine) -> None:
     action = make_weekly(engine)
     by_hand = make_manual(engine, action)
 
-    found = why(action, SEVEN)
+    found = why(engine, action, SEVEN)
 
     assert (found.verdict, [one["id"] for one in found.operations]) == ("not_due_yet", [by_hand])
 
 
-def test_a_manual_run_at_no_occurrence_is_told_by_itself(engine: sa.Engine, why: Why) -> None:
+def test_a_manual_run_at_no_occurrence_is_told_by_itself(engine: sa.Engine) -> None:
     action = make_weekly(engine)
     update_operation(engine, make_manual(engine, action), occurrence_at=SEVEN + MINUTE)
 
-    assert why(action, SEVEN + MINUTE).verdict == "pending"
+    assert why(engine, action, SEVEN + MINUTE).verdict == "pending"
 
 
 @pytest.mark.parametrize("year", [1, 1969, 2200, 9999])
-def test_an_instant_that_no_cron_rule_knows_is_no_occurrence(
-    engine: sa.Engine, why: Why, year: int
-) -> None:
+def test_an_instant_that_no_cron_rule_knows_is_no_occurrence(engine: sa.Engine, year: int) -> None:
     action = make_weekly(engine)
 
-    assert why(action, datetime(year, 1, 1, tzinfo=UTC)).verdict == "not_an_occurrence"
+    assert why(engine, action, datetime(year, 1, 1, tzinfo=UTC)).verdict == "not_an_occurrence"
 
 
-def test_a_revision_that_somebody_broke_is_told(engine: sa.Engine, why: Why) -> None:
+def test_a_revision_that_somebody_broke_is_told(engine: sa.Engine) -> None:
     action = make_weekly(engine)
     broken = sa.func.replace(revisions.c.plan, "Europe/Paris", "Europe/Nowhere")
     execute(engine, sa.update(revisions).values(plan=broken))
 
-    answer = why(action, SEVEN)
+    answer = why(engine, action, SEVEN)
 
     assert answer.verdict == "quarantined"
     assert "the plan of revision 1 cannot be read" in answer.text
@@ -346,6 +318,6 @@ def test_an_action_that_nobody_knows_is_not_found(engine: sa.Engine, settings: S
         explain(uuid4(), SEVEN, connection, settings)
 
 
-def test_a_naive_instant_is_refused(engine: sa.Engine, why: Why) -> None:
+def test_a_naive_instant_is_refused(engine: sa.Engine) -> None:
     with pytest.raises(ValueError, match="naive instant"):
-        why(make_action(engine), datetime(2027, 1, 1))  # noqa: DTZ001
+        why(engine, make_action(engine), datetime(2027, 1, 1))  # noqa: DTZ001

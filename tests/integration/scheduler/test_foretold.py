@@ -8,11 +8,10 @@ import sqlalchemy as sa
 
 from models.store.people import events, users
 from models.users import parse_users
-from runtime.config import Settings
 from scheduler.changes import change, editing
 from tests.factories import author, make_action, make_document, rows_of
 from tests.ticks import HOUR, MINUTE, tick_at
-from tests.transactions import why
+from tests.transactions import act, why
 from tests.virtual_clock import VirtualClock
 
 MONDAY = datetime(2027, 1, 4, tzinfo=UTC)
@@ -33,8 +32,7 @@ def test_a_dry_run_foretells_what_events_make_due(engine: sa.Engine, clock: Virt
     }
     action = make_action(engine, **on_paid)
     ann = {"id": "ann", "email": "ann@x.org", "activated_at": MONDAY.isoformat()}
-    with engine.begin() as connection:
-        users.add(connection, 1, parse_users([ann])[0])
+    act(engine, users.add, 1, parse_users([ann])[0])
     tick_at(clock, MONDAY + MINUTE)
     clock.set(MONDAY + HOUR)
     with engine.begin() as connection:
@@ -52,7 +50,7 @@ def test_a_dry_run_foretells_what_events_make_due(engine: sa.Engine, clock: Virt
 
 
 def test_a_pause_is_told_from_its_beginning_whatever_was_edited_since(
-    engine: sa.Engine, clock: VirtualClock, settings: Settings
+    engine: sa.Engine, clock: VirtualClock
 ) -> None:
     action = make_action(engine, name="one", when=HOURLY)
     clock.set(MONDAY + MINUTE)
@@ -62,33 +60,33 @@ def test_a_pause_is_told_from_its_beginning_whatever_was_edited_since(
         edited = make_document(name="one", when=HOURLY, active=False, description=str(hour))
         change.apply_all(engine, [edited], author())
 
-    found = why(engine, settings, action, MONDAY + 9 * HOUR)
+    found = why(engine, action, MONDAY + 9 * HOUR)
 
     assert found.verdict == "paused"
     assert found.text == "paused under revision 4 of 2027-01-04T04:00:00Z by tests"
 
 
 def test_more_than_a_tick_sends_are_foretold_as_sent(
-    engine: sa.Engine, clock: VirtualClock, settings: Settings
+    engine: sa.Engine, clock: VirtualClock
 ) -> None:
     policy = {"catch_up": "all", "look_back": "P2D"}
     every_minute = {"cron_rule": "* * * * *", "timezone": "UTC"}
     action = make_action(engine, when=every_minute, policy=policy)
     clock.set(MONDAY + 1_500 * MINUTE)
 
-    found = why(engine, settings, action, MONDAY + 1_200 * MINUTE)
+    found = why(engine, action, MONDAY + 1_200 * MINUTE)
 
     assert (found.verdict, "is due and would be sent" in found.text) == ("undecided", True)
 
 
 @pytest.mark.parametrize(("end", "hour"), [("starts_at", 1), ("ends_at", 9)])
 def test_what_only_the_ends_of_an_action_leave_out_says_so(
-    engine: sa.Engine, clock: VirtualClock, settings: Settings, end: str, hour: int
+    engine: sa.Engine, clock: VirtualClock, end: str, hour: int
 ) -> None:
     five = (MONDAY + 5 * HOUR).isoformat()
     action = make_action(engine, when=HOURLY, policy={end: five})
 
-    found = why(engine, settings, action, MONDAY + hour * HOUR)
+    found = why(engine, action, MONDAY + hour * HOUR)
 
     told = "the rule names it, but policy.starts_at or policy.ends_at leaves it out"
     assert (found.verdict, found.text) == ("not_an_occurrence", told)

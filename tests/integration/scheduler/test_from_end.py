@@ -41,10 +41,9 @@ from tests.factories import (
     rows_of,
     update_operation,
 )
-from tests.servers import Broker
 from tests.statements import executed
 from tests.ticks import LEASE, run_tick
-from tests.transactions import clock_of, execute, finish
+from tests.transactions import act, clock_of, execute, finish
 from tests.virtual_clock import VirtualClock
 
 SECOND, MINUTE, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
@@ -111,7 +110,7 @@ HANDS = {f"{state} by SQL": by_hand(state) for state in sorted(ENDED & UNSTARTED
 
 @pytest.mark.parametrize("how", [*STARTED, *NEVER_STARTED, *HANDS])
 def test_the_next_is_due_after_the_end_however_it_ended(
-    engine: sa.Engine, broker: Broker, now: datetime, how: str
+    engine: sa.Engine, now: datetime, how: str
 ) -> None:
     action, first = begun(engine, now)
     if how in STARTED:
@@ -130,9 +129,7 @@ def test_the_next_is_due_after_the_end_however_it_ended(
     assert due_at in {row["occurrence_at"] for row in rows_of(engine, action)}
 
 
-def test_while_an_operation_is_unfinished_nothing_is_due(
-    engine: sa.Engine, broker: Broker, now: datetime
-) -> None:
+def test_while_an_operation_is_unfinished_nothing_is_due(engine: sa.Engine, now: datetime) -> None:
     action, first = begun(engine, now)
     claimed(engine, first)
     retry = Outcome(S.PENDING, "no printer", is_failure=True)
@@ -147,7 +144,7 @@ def test_while_an_operation_is_unfinished_nothing_is_due(
 
 
 def test_a_cursor_comes_back_once_an_interval_and_each_day(
-    engine: sa.Engine, broker: Broker, now: datetime
+    engine: sa.Engine, now: datetime
 ) -> None:
     action, _ = begun(engine, now, when={"every": "P30D", "from": "end"})
 
@@ -155,7 +152,7 @@ def test_a_cursor_comes_back_once_an_interval_and_each_day(
 
 
 def test_what_no_daemon_sent_is_missed_and_counts_as_an_end(
-    engine: sa.Engine, broker: Broker, now: datetime
+    engine: sa.Engine, now: datetime
 ) -> None:
     action = make(engine, now - DAY)
 
@@ -173,9 +170,7 @@ def finished(engine: sa.Engine, id: UUID, at: datetime) -> None:
     update_operation(engine, id, state="skipped", finished_at=at)
 
 
-def test_a_manual_run_counts_too(
-    engine: sa.Engine, broker: Broker, settings: Settings, now: datetime
-) -> None:
+def test_a_manual_run_counts_too(engine: sa.Engine, now: datetime) -> None:
     action, first = begun(engine, now)
     finished(engine, first, now + MINUTE)
     run_tick(engine, now + EVERY)
@@ -190,7 +185,7 @@ def test_a_manual_run_counts_too(
 
 
 def test_a_retry_of_an_older_operation_counts_while_it_runs(
-    engine: sa.Engine, broker: Broker, now: datetime
+    engine: sa.Engine, now: datetime
 ) -> None:
     action, first = begun(engine, now)
     for n in range(12):
@@ -206,7 +201,7 @@ def test_a_retry_of_an_older_operation_counts_while_it_runs(
     assert now + 2 * EVERY in {row["occurrence_at"] for row in rows_of(engine, action)}
 
 
-def test_a_pause_begins_no_second_count(engine: sa.Engine, broker: Broker, now: datetime) -> None:
+def test_a_pause_begins_no_second_count(engine: sa.Engine, now: datetime) -> None:
     action, first = begun(engine, now)
     editing.set_active(engine, action.uid, active=False, author=author())
     finished(engine, first, now - 30 * DAY)
@@ -219,9 +214,7 @@ def test_a_pause_begins_no_second_count(engine: sa.Engine, broker: Broker, now: 
     assert last == rounded_up(since + SECOND)
 
 
-def test_an_edit_to_and_from_the_grid_keeps_the_last_end(
-    engine: sa.Engine, broker: Broker, now: datetime
-) -> None:
+def test_an_edit_to_and_from_the_grid_keeps_the_last_end(engine: sa.Engine, now: datetime) -> None:
     grid = {"every": "PT10M", "starting_at": "2036-01-01T00:00:00Z"}
     action, first = begun(engine, now)
     finished(engine, first, now + 5 * MINUTE)
@@ -236,9 +229,7 @@ def test_an_edit_to_and_from_the_grid_keeps_the_last_end(
     assert seen == [datetime(2036, 1, 1, tzinfo=UTC), now + 5 * MINUTE + 2 * EVERY]
 
 
-def test_retention_takes_no_end_that_counts(
-    engine: sa.Engine, broker: Broker, now: datetime
-) -> None:
+def test_retention_takes_no_end_that_counts(engine: sa.Engine, now: datetime) -> None:
     action, first = begun(engine, now, when={"every": "P200D", "from": "end"})
     finished(engine, first, now + EVERY)
     run_tick(engine, now + DAY)
@@ -254,7 +245,7 @@ def test_retention_takes_no_end_that_counts(
 
 
 def test_an_end_that_a_wrong_clock_wrote_ahead_does_not_count(
-    engine: sa.Engine, broker: Broker, now: datetime
+    engine: sa.Engine, now: datetime
 ) -> None:
     _, first = begun(engine, now)
     finished(engine, first, now + 300 * DAY)
@@ -265,7 +256,7 @@ def test_an_end_that_a_wrong_clock_wrote_ahead_does_not_count(
 @pytest.mark.parametrize("is_resumed", [False, True])
 @pytest.mark.parametrize("jitter_each", [False, True])
 def test_each_look_finds_the_same_moved_instant(
-    engine: sa.Engine, broker: Broker, now: datetime, is_resumed: bool, jitter_each: bool
+    engine: sa.Engine, now: datetime, is_resumed: bool, jitter_each: bool
 ) -> None:
     jitter = {"jitter": "PT20S", "jitter_each": jitter_each}
     actions = [
@@ -317,9 +308,7 @@ class Counted:
         self.runs, self.ended_at = False, now
 
 
-def test_a_year_of_ends_ticks_and_pauses_is_as_an_oracle_has_it(
-    engine: sa.Engine, broker: Broker
-) -> None:
+def test_a_year_of_ends_ticks_and_pauses_is_as_an_oracle_has_it(engine: sa.Engine) -> None:
     random, now = Random(0), datetime(2027, 1, 1, tzinfo=UTC)
     clock = VirtualClock(engine, now)
     action = make(engine, now + MINUTE, when={**WHEN, "jitter": "PT5M"})
@@ -346,9 +335,7 @@ def test_a_year_of_ends_ticks_and_pauses_is_as_an_oracle_has_it(
     assert missed == {at for at, state in counted.found.items() if state == "missed"}
 
 
-def test_what_left_no_trace_counts_as_an_end(
-    engine: sa.Engine, broker: Broker, now: datetime
-) -> None:
+def test_what_left_no_trace_counts_as_an_end(engine: sa.Engine, now: datetime) -> None:
     action, _ = begun(engine, now)
     execute(engine, sa.delete(operations))
 
@@ -358,7 +345,7 @@ def test_what_left_no_trace_counts_as_an_end(
     assert [row["occurrence_at"] for row in rows_of(engine, action)] == [now + EVERY]
 
 
-def test_bounds_hold(engine: sa.Engine, broker: Broker, now: datetime) -> None:
+def test_bounds_hold(engine: sa.Engine, now: datetime) -> None:
     starts_at, ends_at = now + EVERY, now + 2 * EVERY
     policy = {"starts_at": starts_at.isoformat(), "ends_at": ends_at.isoformat()}
     action = make(engine, now, policy=policy)
@@ -374,7 +361,7 @@ def test_bounds_hold(engine: sa.Engine, broker: Broker, now: datetime) -> None:
 
 
 def test_explain_and_next_say_what_is_known(
-    engine: sa.Engine, broker: Broker, settings: Settings, now: datetime
+    engine: sa.Engine, settings: Settings, now: datetime
 ) -> None:
     action, first = begun(engine, now)
 
@@ -384,8 +371,7 @@ def test_explain_and_next_say_what_is_known(
         return found.verdict, found.text
 
     def following() -> list[datetime]:
-        with reading(engine) as connection:
-            return [one.at for one in coming(connection, (1, action.uid), action.plan, now, 3)]
+        return [one.at for one in act(engine, coming, (1, action.uid), action.plan, now, 3)]
 
     assert told(now + DAY)[1].endswith("no other is known")
     assert following() == []
@@ -396,9 +382,7 @@ def test_explain_and_next_say_what_is_known(
     assert following() == [due_at]
 
 
-def test_lists_show_what_is_counted_from_the_end(
-    engine: sa.Engine, broker: Broker, settings: Settings, now: datetime
-) -> None:
+def test_lists_show_what_is_counted_from_the_end(engine: sa.Engine, now: datetime) -> None:
     action, first = begun(engine, now)
 
     def shown() -> list[datetime | None]:
@@ -411,9 +395,7 @@ def test_lists_show_what_is_counted_from_the_end(
     assert shown() == [now + MINUTE + EVERY] * 3
 
 
-def test_other_actions_and_ends_pay_nothing(
-    engine: sa.Engine, broker: Broker, now: datetime
-) -> None:
+def test_other_actions_and_ends_pay_nothing(engine: sa.Engine, now: datetime) -> None:
     action = make(engine, now, when={"every": "PT10M", "starting_at": now.isoformat()})
     with executed(engine) as statements:
         run_tick(engine, now)

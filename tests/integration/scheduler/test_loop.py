@@ -14,7 +14,7 @@ from scheduler.loop import Daemon
 from tests.factories import STEPS, make_action
 from tests.statements import begun
 from tests.ticks import HOUR, MINUTE
-from tests.transactions import clock_of
+from tests.transactions import act, clock_of
 from tests.virtual_clock import VirtualClock
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -59,8 +59,7 @@ def test_a_daemon_that_was_frozen_at_its_clock_does_not_take_it_for_set_back(
     in_an_hour = (clock_of(other) + HOUR).isoformat()
 
     def tick_elsewhere(*_: object) -> None:
-        with other.begin() as connection:
-            key_values.set_value(connection, key_values.LAST_NOW, in_an_hour)
+        act(other, key_values.set_value, key_values.LAST_NOW, in_an_hour)
 
     sa.event.listen(engine, "checkin", tick_elsewhere, once=True)
     report = Daemon(engine, settings, steps=STEPS).tick_once()

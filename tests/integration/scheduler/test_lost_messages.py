@@ -25,19 +25,13 @@ from scheduler.sweep import Sweeper, dispatch_ready
 from scheduler.tick import TickReport, tick
 from services.status import pauses
 from tests.celery_messages import TASK, allowing, celery_action, celery_messages, follow_by_name
-from tests.factories import (
-    installation_on,
-    make_action,
-    make_operation,
-    row_of,
-    update_operation,
-)
+from tests.factories import installation_on, make_action, make_operation, row_of, update_operation
 from tests.integration.broker.test_whose_error import out_of_memory
 from tests.rabbitmq import RabbitMQ
 from tests.sentinel import replicated
 from tests.servers import Broker, temporary_folder
 from tests.ticks import LEASE, MINUTE
-from tests.transactions import claim_as
+from tests.transactions import act, claim_as
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 RARELY = {"cron_rule": "0 0 1 6 *", "timezone": "UTC"}
@@ -80,8 +74,7 @@ def silent(engine: sa.Engine, ids: list[UUID], seconds: float = 31.0) -> None:
 
 
 def listen(engine: sa.Engine) -> None:
-    with engine.begin() as connection:
-        workers.beat(connection, workers.Heartbeat("quick@here", "quick", 1, slots=2))
+    act(engine, workers.beat, workers.Heartbeat("quick@here", "quick", 1, slots=2))
 
 
 def long_queued(engine: sa.Engine, sweeper: Sweeper) -> list[UUID]:

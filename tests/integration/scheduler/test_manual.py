@@ -10,6 +10,7 @@ from scheduler.changes.validation import ChangeContext
 from scheduler.on_demand import manual
 from tests.factories import DEFAULT_APP, STEPS, make_action, make_document, row_of, rows_of, spoil
 from tests.servers import Broker
+from tests.transactions import act
 
 
 def test_each_is_recorded_as_a_manual_run_and_all_are_sent(
@@ -29,8 +30,7 @@ def test_each_is_recorded_as_a_manual_run_and_all_are_sent(
 
 
 def test_those_of_other_small_apps_are_run_only_with_all_of_them(engine: sa.Engine) -> None:
-    with engine.begin() as connection:
-        other, _ = storing.apply(connection, parse_small_app({"name": "other"}))
+    other, _ = act(engine, storing.apply, parse_small_app({"name": "other"}))
     create_all(engine, [make_document(name="theirs")], ChangeContext("tests", other, STEPS))
     make_action(engine, name="ours")
 
@@ -43,11 +43,10 @@ def test_those_of_other_small_apps_are_run_only_with_all_of_them(engine: sa.Engi
     assert "already active" in refused["theirs"]
 
 
-def test_what_cannot_run_is_told_and_stops_no_other(engine: sa.Engine, broker: Broker) -> None:
+def test_what_cannot_run_is_told_and_stops_no_other(engine: sa.Engine) -> None:
     broken = make_action(engine, name="broken")
     whole = make_action(engine, name="whole")
-    with engine.begin() as connection:
-        spoil(connection, actions_table.c.uid == broken.uid, plan="{}")
+    act(engine, spoil, actions_table.c.uid == broken.uid, plan="{}")
 
     asked, sent = manual.run_all(engine, "ann", DEFAULT_APP.id)
 

@@ -20,7 +20,7 @@ from scheduler.explain import explain
 from services.verdict import assess
 from tests.factories import author, make_action, make_document, rows_of, set_back
 from tests.ticks import DAY, HOUR, MINUTE, run_tick
-from tests.transactions import clock_of
+from tests.transactions import act, clock_of
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
@@ -116,8 +116,7 @@ def test_the_verdict_names_the_cause(engine: sa.Engine) -> None:
         )
     run_tick(engine, now - 5 * MINUTE)
 
-    with reading(engine) as connection:
-        found = assess(connection, load_settings()).verdict.findings
+    found = act(engine, assess, load_settings()).verdict.findings
     (text,) = (one.text for one in found if one.kind == "action_missed")
     assert "did not run: no daemon ticked from " in text
 
@@ -137,12 +136,6 @@ def test_the_receivers_of_missed_hear_of_it_and_the_admins(
     slept(engine, hooks=hooks)
 
     assert [to for to, *_ in told(engine, ADMINS)] == expected
-
-
-def test_without_any_receiver_nothing_is_enqueued(engine: sa.Engine) -> None:
-    slept(engine, hooks={})
-
-    assert owed(engine) == []
 
 
 def test_a_regular_tick_and_a_short_pause_tell_nothing(engine: sa.Engine) -> None:

@@ -43,7 +43,7 @@ from tests.factories import (
 from tests.servers import Broker
 from tests.statements import executed
 from tests.ticks import MINUTE, run_tick
-from tests.transactions import clock_of, execute
+from tests.transactions import act, clock_of, execute
 
 JOB = {"job": {"url": "https://example.com/feed"}}
 TASKS = {OURS: "execute_scheduled_action_quick", HTTP: "job", CELERY: "shop.sync"}
@@ -79,8 +79,7 @@ def message_of(engine: sa.Engine, id: UUID) -> Message:
 
 
 def sendable(engine: sa.Engine) -> set[UUID]:
-    with engine.begin() as connection:
-        return {one.id for one in reserve.reserve_sendable(connection, 100)}
+    return {one.id for one in act(engine, reserve.reserve_sendable, 100)}
 
 
 @pytest.mark.parametrize("name", ["quick", "minutebook.quick"])
@@ -187,8 +186,7 @@ def test_a_take_of_what_was_sent_before_is_put_back(
     pauses.pause(opened, everything=True)
 
     def take(attempt: int) -> Claim | NotStarted:
-        with engine.begin() as connection:
-            return claim(connection, id, attempt, "w", worker_kind, alerts=NO_ALERTS)
+        return act(engine, claim, id, attempt, "w", worker_kind, alerts=NO_ALERTS)
 
     put_back = take(1)
 
@@ -207,8 +205,7 @@ def test_no_worker_gets_a_job_of_a_paused_queue(engine: sa.Engine, opened: Insta
     run_tick(engine)
 
     def offered() -> int:
-        with reading(engine) as connection:
-            return sum(map(len, jobs.offers(connection, {(None, "quick"): 5}).values()))
+        return sum(map(len, act(engine, jobs.offers, {(None, "quick"): 5}).values()))
 
     assert offered() == 1
     assert pauses.pause(opened, "minutebook.job:quick").waiting == 1
@@ -245,8 +242,7 @@ def test_what_waited_for_the_end_of_a_pause_is_not_overdue(
     alerts = AlertSettings(mail=("ops@example.com",), overdue_minutes=10)
 
     def alert() -> int:
-        with engine.begin() as connection:
-            return len(overdue.alert(connection, alerts, 10))
+        return len(act(engine, overdue.alert, alerts, 10))
 
     assert alert() == 0
     pauses.resume(opened, "quick")
@@ -306,8 +302,7 @@ def test_a_small_app_knows_that_everything_is_paused(
     app = make_app(engine, "dune")
     pauses.pause(opened, everything=True)
 
-    with reading(engine) as connection:
-        verdict = assess(connection, opened.settings, Scope(app.id)).verdict
+    verdict = act(engine, assess, opened.settings, Scope(app.id)).verdict
 
     assert "paused" in {one.kind for one in verdict.findings}
     assert [one.kind for one in pauses.list_pauses(of_app(opened, "dune")).root] == ["all"]
@@ -355,8 +350,7 @@ def test_a_wrong_pause_is_refused(
     with pytest.raises(error, match=problem):
         pauses.pause(opened, **given)
 
-    with reading(engine) as connection:
-        assert store.in_force(connection) == ()
+    assert act(engine, store.in_force) == ()
 
 
 def test_a_small_app_pauses_nothing_of_the_installation(opened: Installation) -> None:

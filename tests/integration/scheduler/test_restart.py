@@ -249,16 +249,6 @@ def test_an_unstarted_one_is_cancelled_at_once_and_lets_go_who_waits_for_it(
     assert broker.messages("quick") == [(str(second), 1)]
 
 
-def test_one_that_waits_is_cancelled_at_once(engine: sa.Engine) -> None:
-    action = make_action(engine)
-    first, second = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
-    claimed(engine, first)
-    update_operation(engine, second, waiting_for=first)
-
-    assert cancel(engine, second, WHOLE_INSTALLATION, "ann").state == OperationState.CANCELLED
-    assert row_of(engine, second)["waiting_for"] is None
-
-
 def test_a_running_one_is_asked_to_end_once(engine: sa.Engine) -> None:
     id = make_operation(engine, make_action(engine), NOON)
     claimed(engine, id)

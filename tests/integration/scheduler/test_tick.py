@@ -28,7 +28,7 @@ from tests.factories import (
 from tests.servers import Broker
 from tests.statements import executed
 from tests.ticks import MINUTE, run_tick
-from tests.transactions import clock_of, fetched
+from tests.transactions import act, clock_of, fetched
 from tests.virtual_clock import VirtualClock
 
 SEVEN = datetime(2027, 1, 4, 6, 0, tzinfo=UTC)  # a Monday, 07:00 in Paris
@@ -51,7 +51,7 @@ def test_an_occurrence_is_recorded_and_sent_under_the_computed_id(
 
 
 @pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
-def test_recording_locks_no_row_of_an_action(engine: sa.Engine, broker: Broker) -> None:
+def test_recording_locks_no_row_of_an_action(engine: sa.Engine) -> None:
     make_action(engine, name="weekly", when=WEEKLY, since=SEVEN - MINUTE)
     before = _last_locks(engine)
 
@@ -191,13 +191,10 @@ def _side_by_side(engine: sa.Engine, now: datetime) -> list[TickReport]:
         return [future.result() for future in both]
 
 
-def test_a_row_broken_by_hand_is_quarantined_and_disturbs_no_other(
-    engine: sa.Engine, broker: Broker
-) -> None:
+def test_a_row_broken_by_hand_is_quarantined_and_disturbs_no_other(engine: sa.Engine) -> None:
     broken = make_action(engine, name="broken", since=SEVEN - MINUTE)
     sound = make_action(engine, name="sound", since=SEVEN - MINUTE)
-    with engine.begin() as connection:
-        spoil(connection, actions.c.uid == broken.uid, plan="{}")
+    act(engine, spoil, actions.c.uid == broken.uid, plan="{}")
 
     report = run_tick(engine, SEVEN)
 

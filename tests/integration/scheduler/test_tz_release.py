@@ -6,11 +6,9 @@ from datetime import timedelta
 import pytest
 import sqlalchemy as sa
 
-from cron import tz_release
 from models.store import key_values
 from models.store.key_values import KERNEL, TZ_RELEASE
 from models.tables import action_cursor, backfills, missed_spans, operations
-from runtime.database import reading
 from scheduler import tz_release as releases
 from scheduler.changes import Change, change, deletion, editing
 from scheduler.on_demand import backfill
@@ -19,7 +17,6 @@ from scheduler.tz_release import OtherRelease, adopt_release
 from tasks.backfill import process
 from tests.factories import author, make_action, make_document, make_many
 from tests.integration.scheduler.test_tick import SEVEN
-from tests.servers import Broker
 from tests.ticks import MINUTE, run_tick
 from tests.transactions import clock_of, fetched
 
@@ -34,13 +31,6 @@ def filed(engine: sa.Engine) -> int:
     is_computed = action_cursor.c.next_occurrence_at > action_cursor.c.watermark
     query = sa.select(sa.func.count()).where(is_computed)
     return int(fetched(engine, query).scalar_one())
-
-
-def test_the_first_daemon_stores_its_release(engine: sa.Engine) -> None:
-    assert adopt_release(engine) is False
-
-    with reading(engine) as connection:
-        assert key_values.value(connection, TZ_RELEASE) == tz_release()
 
 
 def test_a_newer_release_files_every_action_anew(engine: sa.Engine) -> None:
@@ -181,7 +171,7 @@ def test_what_decides_is_refused_with_another_release_than_the_daemons(
 
 
 def test_a_worker_of_another_release_leaves_a_backfill_to_others(
-    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch, broker: Broker
+    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = make_action(engine, name="one")
     adopt_release(engine)

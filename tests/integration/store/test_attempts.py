@@ -16,10 +16,9 @@ from models.store.operations.take import Claim
 from models.store.operations.transitions import attempts_of
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import attempts
-from runtime.database import reading
 from scheduler.on_demand.restart import retry
 from tests.factories import make_action, make_operation, row_of, update_operation
-from tests.transactions import claim_as, fetched, finish
+from tests.transactions import act, claim_as, fetched, finish
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
@@ -41,15 +40,10 @@ def kept(engine: sa.Engine) -> int:
 
 
 def shown(engine: sa.Engine, id: UUID) -> list[tuple[Any, ...]]:
-    with reading(engine) as connection:
-        found = attempts_of(connection, id)
+    found = act(engine, attempts_of, id)
     assert all(one["started_at"] for one in found)
     names = ("attempt", "worker", "state", "error")
     return [(*(one[name] for name in names), one["finished_at"] is not None) for one in found]
-
-
-def test_what_has_not_started_has_none(engine: sa.Engine, operation: UUID) -> None:
-    assert shown(engine, operation) == []
 
 
 def test_the_only_attempt_has_no_row_of_its_own(engine: sa.Engine, operation: UUID) -> None:
@@ -76,8 +70,7 @@ def test_what_is_put_back_keeps_its_attempt(engine: sa.Engine, operation: UUID) 
 def test_a_lost_attempt_is_kept_with_its_loss(engine: sa.Engine, operation: UUID) -> None:
     start(engine, operation)
     update_operation(engine, operation, heartbeat_at=LONG_AGO)
-    with engine.begin() as connection:
-        put_back.take_back_lost(connection, timedelta(seconds=45), 10, NO_ALERTS)
+    act(engine, put_back.take_back_lost, timedelta(seconds=45), 10, NO_ALERTS)
 
     error = "lost: worker worker 1 sent no heartbeat"
     assert shown(engine, operation) == [(1, "worker 1", "lost", error, True)]
@@ -91,8 +84,7 @@ def test_what_runs_again_by_hand_keeps_its_last_attempt(engine: sa.Engine, opera
     retry(engine, operation, WHOLE_INSTALLATION, "ann")
 
     assert shown(engine, operation) == [(1, "worker 1", "failed", "no paper", True)]
-    with reading(engine) as connection:
-        assert attempts_of(connection, operation)[0]["finished_at"] == ended_at
+    assert act(engine, attempts_of, operation)[0]["finished_at"] == ended_at
 
 
 def test_an_attempt_that_has_moved_keeps_nothing(engine: sa.Engine, operation: UUID) -> None:

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from models.bulk_sql import insert_all
 from models.tables import revisions
 from tests.factories import make_action
-from tests.transactions import fetched
+from tests.transactions import act, fetched
 
 NOON = datetime(2026, 11, 26, 12, tzinfo=UTC)
 SINCE = {"effective_from": sa.literal(NOON, revisions.c.effective_from.type)}
@@ -27,8 +27,7 @@ def rows_of(engine: sa.Engine, uid: UUID) -> list[dict[str, Any]]:
 def test_long_documents_are_stored_as_they_are(engine: sa.Engine) -> None:
     rows = rows_of(engine, make_action(engine).uid)
 
-    with engine.begin() as connection:
-        insert_all(connection, revisions, rows, SINCE)
+    act(engine, insert_all, revisions, rows, SINCE)
 
     query = sa.select(revisions.c.document, revisions.c.effective_from)
     found = fetched(engine, query.where(revisions.c.number > 1)).all()

@@ -25,7 +25,7 @@ from tasks import lease
 from tests.attempts import beat, end
 from tests.factories import author, claimed, make_action, make_operation, row_of, update_operation
 from tests.ticks import MINUTE
-from tests.transactions import claim_as, execute, fetched, finish
+from tests.transactions import act, claim_as, execute, fetched, finish
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 
@@ -93,8 +93,7 @@ def test_a_late_mark_of_its_sending_leaves_one_that_waits_alone(engine: sa.Engin
     # Its worker is faster than the process that sent it.
     assert claimed(engine, two) is NotClaimed.WAITS
 
-    with engine.begin() as connection:
-        reserve.mark_sent(connection, [reserve.Message(two, 1, "a task", "quick")])
+    act(engine, reserve.mark_sent, [reserve.Message(two, 1, "a task", "quick")])
 
     assert (row_of(engine, two)["state"], row_of(engine, two)["sendings"]) == ("pending", 0)
 
@@ -174,8 +173,7 @@ def test_stranded_operations_are_released_by_the_sweep(engine: sa.Engine, is_gon
     else:
         update_operation(engine, one, state="failed", finished_at=NOON)
 
-    with engine.begin() as connection:
-        assert put_back.release_stranded(connection) == 1
+    assert act(engine, put_back.release_stranded) == 1
     assert row_of(engine, two)["waiting_for"] is None
 
 
@@ -210,8 +208,7 @@ def test_a_lost_lease_writes_nothing_more(engine: sa.Engine) -> None:
     claimed(engine, operation)
     update_operation(engine, operation, heartbeat_at=NOON - timedelta(days=365))
 
-    with engine.begin() as connection:
-        taken = put_back.take_back_lost(connection, timedelta(seconds=45), 10, NO_ALERTS)
+    taken = act(engine, put_back.take_back_lost, timedelta(seconds=45), 10, NO_ALERTS)
 
     assert taken == [(operation, "pending")]
     with pytest.raises(LeaseLost):
@@ -236,8 +233,7 @@ def test_a_later_attempt_keeps_the_first_start(engine: sa.Engine) -> None:
     claimed(engine, operation)
     long_ago = NOON - timedelta(days=365)
     update_operation(engine, operation, first_started_at=long_ago, heartbeat_at=long_ago)
-    with engine.begin() as connection:
-        put_back.take_back_lost(connection, timedelta(seconds=45), 10, NO_ALERTS)
+    act(engine, put_back.take_back_lost, timedelta(seconds=45), 10, NO_ALERTS)
 
     assert isinstance(claimed(engine, operation, 2), Claim)
 
@@ -276,8 +272,7 @@ def test_a_lease_is_taken_back_once_its_heartbeat_is_a_lease_away(
     claimed(engine, operation)
     update_operation(engine, operation, heartbeat_at=database_now(ahead_s))
 
-    with engine.begin() as connection:
-        taken = put_back.take_back_lost(connection, timedelta(seconds=45), 10, NO_ALERTS)
+    taken = act(engine, put_back.take_back_lost, timedelta(seconds=45), 10, NO_ALERTS)
 
     assert taken == ([(operation, "pending")] if is_lost else [])
 

@@ -11,13 +11,13 @@ from models.sql import database_now
 from models.store.operations.eta import MOST_SEEN, estimate, slow_runs
 from models.store.scope import WHOLE_INSTALLATION
 from runtime.config import Settings
-from runtime.database import reading
 from scheduler.changes import Change
 from tasks.execute import run_attempt
 from tasks.registry import Registry
 from tests.factories import make_action, make_operation, row_of, seen, update_operation
 from tests.integration.tasks.test_execute import make_running_action
 from tests.ticks import MINUTE
+from tests.transactions import act
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 
@@ -60,8 +60,7 @@ def estimated(
     id = make_operation(engine, action, NOON + at * MINUTE)
     running: dict[str, Any] = {"state": "running", "worker": "w", "heartbeat_at": NOON}
     update_operation(engine, id, started_at=NOON, rewrites=rewrites, **running)
-    with reading(engine) as connection:
-        found = estimate(connection, id, expected)
+    found = act(engine, estimate, id, expected)
     update_operation(engine, id, state="cancelled")
     return None if found is None else found - NOON
 
@@ -142,8 +141,7 @@ def slow(engine: sa.Engine, action: Change, minutes: float, eta: float | None = 
     eta_at = None if eta is None else database_now(60 * (eta - minutes))
     started = database_now(-60 * minutes)
     update_operation(engine, id, started_at=started, eta_at=eta_at, **running)
-    with reading(engine) as connection:
-        found = slow_runs(connection, WHOLE_INSTALLATION, 5 * MINUTE)
+    found = act(engine, slow_runs, WHOLE_INSTALLATION, 5 * MINUTE)
     update_operation(engine, id, state="cancelled")
     return [one.usual and round(one.usual / MINUTE) for one in found]
 

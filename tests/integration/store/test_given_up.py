@@ -34,7 +34,7 @@ from tests.factories import (
     update_operation,
 )
 from tests.ticks import MINUTE
-from tests.transactions import claim_as, finish
+from tests.transactions import act, claim_as, finish
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 HOOKS = {"on_failure": [{"webhook": "https://example.com/"}]}
@@ -101,8 +101,7 @@ def test_a_retry_that_an_outage_kept_names_it(engine: sa.Engine) -> None:
     action = made(engine)
     id = failed_once(engine, action)
     started(engine, action, 1)
-    with engine.begin() as connection:
-        findings.begin(connection, Found("broker_down", "", "away", ""))
+    act(engine, findings.begin, Found("broker_down", "", "away", ""))
 
     asked(engine, id)
 
@@ -211,17 +210,6 @@ def test_more_retries_than_may_wait_have_failed(engine: sa.Engine) -> None:
     assert owed(engine) == 1
 
 
-def test_a_retry_of_a_paused_action_has_failed(engine: sa.Engine) -> None:
-    action = made(engine)
-    id = failed_once(engine, action)
-    set_active(engine, action.uid, active=False, author=author())
-
-    asked(engine, id)
-
-    assert end_of(engine, id) == ("failed", "no other attempt: paused", "no ink")
-    assert owed(engine) == 1
-
-
 def test_a_retry_of_a_deleted_action_has_failed(engine: sa.Engine) -> None:
     action = made(engine)
     id, other = failed_once(engine, action), make_operation(engine, action, NOON + MINUTE)
@@ -254,11 +242,12 @@ def test_a_retry_behind_one_that_a_pause_skips_has_failed_too(engine: sa.Engine)
     set_active(engine, action.uid, active=False, author=author())
 
     asked(engine, first)
-    with engine.begin() as connection:
-        put_back.release_stranded(connection)
+    act(engine, put_back.release_stranded)
     asked(engine, behind)
 
-    assert (end_of(engine, first)[0], end_of(engine, behind)[0]) == ("skipped", "failed")
+    assert end_of(engine, first)[0] == "skipped"
+    assert end_of(engine, behind) == ("failed", "no other attempt: paused", "no ink")
+    assert owed(engine) == 1
 
 
 @pytest.mark.parametrize("task", ["handed over", "ruled out", "job"])
@@ -281,8 +270,7 @@ def test_a_retry_that_another_kind_of_worker_would_run_has_failed(
         asked(engine, id)
     else:
         message = Message(id, 2, row_of(engine, id)["task"], "quick")
-        with engine.begin() as connection:
-            assert external_send.begin(connection, [message], RULES, NO_ALERTS) == []
+        assert act(engine, external_send.begin, [message], RULES, NO_ALERTS) == []
 
     why = "recipient" if task == "ruled out" else "paused"
     assert end_of(engine, id) == ("failed", f"no other attempt: {why}", "no ink")
@@ -294,9 +282,7 @@ def test_only_one_of_two_ends_it(engine: sa.Engine) -> None:
     id = failed_once(engine, action)
     alerts = AlertSettings()
 
-    with engine.begin() as connection:
-        refusals.fail(connection, (id, 2), "paused", "no ink", alerts)
-    with engine.begin() as connection:
-        assert refusals.fail(connection, (id, 2), "paused", "no ink", alerts) is None
+    act(engine, refusals.fail, (id, 2), "paused", "no ink", alerts)
+    assert act(engine, refusals.fail, (id, 2), "paused", "no ink", alerts) is None
 
     assert owed(engine) == 1

@@ -24,7 +24,7 @@ from tests.attempts import claim
 from tests.factories import author, installation_on, make_app, row_of, update_operation
 from tests.integration.web.jobs import NOON, make_due, make_job
 from tests.ticks import LEASE
-from tests.transactions import fetched
+from tests.transactions import act, fetched
 
 ALLOW = {"overlap": "allow"}
 ONE_OF_ALL: dict[jobs.Lane, int] = {(None, "quick"): 1}
@@ -79,8 +79,7 @@ def test_an_attempt_is_taken_once(engine: sa.Engine) -> None:
     ids = make_jobs(engine, 2)
     take_all(engine, ids)
     update_operation(engine, ids[0], heartbeat_at=NOON - timedelta(days=365))
-    with engine.begin() as connection:
-        put_back.take_back_lost(connection, LEASE, 10, NO_ALERTS)
+    act(engine, put_back.take_back_lost, LEASE, 10, NO_ALERTS)
 
     late = take_all(engine, ids, attempt=1)
     again = take_all(engine, ids, attempt=2)
@@ -185,5 +184,4 @@ def test_a_job_that_waits_for_its_backoff_is_not_offered(engine: sa.Engine) -> N
     (id,) = make_jobs(engine, 1)
     update_operation(engine, id, state="pending", not_before=NOON + timedelta(days=36_500))
 
-    with reading(engine) as connection:
-        assert jobs.offers(connection, ONE_OF_ALL) == {}
+    assert act(engine, jobs.offers, ONE_OF_ALL) == {}

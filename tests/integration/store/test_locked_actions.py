@@ -14,15 +14,9 @@ from models.store.operations.end import Outcome
 from models.tables import actions
 from scheduler.changes import Change
 from tests.attempts import end
-from tests.factories import (
-    claimed,
-    make_action,
-    make_operation,
-    rows_of,
-    spoil,
-    update_operation,
-)
+from tests.factories import claimed, make_action, make_operation, rows_of, spoil, update_operation
 from tests.ticks import MINUTE, run_tick
+from tests.transactions import act
 
 pytestmark = pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
 
@@ -89,8 +83,7 @@ def test_a_broken_one_is_left_to_the_next_tick(
 ) -> None:
     """It is quarantined once its row can be written; the others are decided meanwhile."""
     broken = make_action(engine, name="broken", since=NOON - MINUTE)
-    with engine.begin() as connection:
-        spoil(connection, actions.c.uid == broken.uid, plan="{}")
+    act(engine, spoil, actions.c.uid == broken.uid, plan="{}")
     with engine.begin() as forgotten:
         row = sa.select(actions.c.uid).where(actions.c.uid == broken.uid)
         forgotten.execute(row.with_for_update())

@@ -7,12 +7,7 @@ import sqlalchemy as sa
 
 from models.store.actions import missed
 from runtime.database import reading
-from tests.factories import (
-    make_action,
-    make_operation,
-    rows_of,
-    spans_of,
-)
+from tests.factories import make_action, make_operation, rows_of, spans_of
 from tests.statements import rows_read
 from tests.ticks import HOUR, MINUTE, run_tick
 

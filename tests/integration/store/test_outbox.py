@@ -11,7 +11,7 @@ from models.store.operations import reserve
 from models.store.operations.reserve import Message
 from tests.factories import make_action, make_operation, row_of, update_operation
 from tests.ticks import MINUTE
-from tests.transactions import fetched
+from tests.transactions import act, fetched
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 
@@ -26,15 +26,13 @@ def make_sendable(engine: sa.Engine, *ages_s: float) -> list[UUID]:
 
 
 def mark(engine: sa.Engine, id: UUID, attempt: int) -> None:
-    with engine.begin() as connection:
-        reserve.mark_sent(connection, [Message(id, attempt, "a task", "quick")])
+    act(engine, reserve.mark_sent, [Message(id, attempt, "a task", "quick")])
 
 
 def test_what_waits_for_the_longest_is_reserved_first(engine: sa.Engine) -> None:
     ids = make_sendable(engine, 10, 30, 20)
 
-    with engine.begin() as connection:
-        reserved = reserve.reserve_sendable(connection, 2)
+    reserved = act(engine, reserve.reserve_sendable, 2)
 
     assert {one.id for one in reserved} == {ids[1], ids[2]}
 
@@ -43,8 +41,7 @@ def test_what_may_be_with_another_application_is_not_sent_again(engine: sa.Engin
     (id,) = make_sendable(engine, 10)
     update_operation(engine, id, send_started_at=database_now(-10.0))
 
-    with engine.begin() as connection:
-        assert reserve.reserve_sendable(connection, 10) == []
+    assert act(engine, reserve.reserve_sendable, 10) == []
 
 
 def test_a_late_mark_of_another_attempt_changes_nothing(engine: sa.Engine) -> None:

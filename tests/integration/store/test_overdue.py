@@ -34,7 +34,7 @@ from tests.factories import (
 )
 from tests.ticks import MINUTE
 from tests.told import told_as
-from tests.transactions import claim_as, clock_of, fetched, finish
+from tests.transactions import act, claim_as, clock_of, fetched, finish
 
 OPS = AlertSettings(mail=("ops@example.com",))
 SOON = AlertSettings(mail=("ops@example.com",), overdue_minutes=3)
@@ -51,8 +51,7 @@ def make_waiting(engine: sa.Engine, minutes: int = 20, **changes: Any) -> Change
 
 
 def alert(engine: sa.Engine, alerts: AlertSettings = OPS) -> list[tuple[str, str]]:
-    with engine.begin() as connection:
-        return overdue.alert(connection, alerts, 500)
+    return act(engine, overdue.alert, alerts, 500)
 
 
 def told(engine: sa.Engine) -> list[tuple[str, str]]:
@@ -71,8 +70,7 @@ def test_one_alert_for_an_action_says_that_no_worker_listens(engine: sa.Engine) 
 
 def test_with_a_worker_the_reason_is_another(engine: sa.Engine) -> None:
     action = make_waiting(engine)
-    with engine.begin() as connection:
-        workers.beat(connection, workers.Heartbeat("quick@here:1", "quick,default", 1))
+    act(engine, workers.beat, workers.Heartbeat("quick@here:1", "quick,default", 1))
 
     assert alert(engine) == [(action.name, "it could not be sent; is the broker running?")]
 
@@ -88,14 +86,12 @@ def test_one_that_waits_for_a_worker_says_so(engine: sa.Engine) -> None:
 
 def test_what_a_dead_broker_keeps_is_overdue_for_that(engine: sa.Engine) -> None:
     action = make_waiting(engine)
-    with engine.begin() as connection:
-        findings.begin(connection, Found("broker_down", "", "away", ""))
+    act(engine, findings.begin, Found("broker_down", "", "away", ""))
 
     ((name, reason),) = alert(engine)
 
     assert (name, reason.startswith("the broker did not answer from ")) == (action.name, True)
-    with reading(engine) as connection:
-        (unwell,) = perhaps_unhealthy(connection)
+    (unwell,) = act(engine, perhaps_unhealthy)
     assert health_of(unwell, 3).sentence.endswith(f" has not started: {reason}")
 
 

@@ -12,12 +12,11 @@ from models.tables import operations, small_apps
 from runtime.database import reading
 from tests.factories import make_action, make_app, make_operation
 from tests.ticks import HOUR, MINUTE
-from tests.transactions import clock_of, execute
+from tests.transactions import act, clock_of, execute
 
 
 def newest(engine: sa.Engine, wanted: pages.Wanted, limit: int = 10) -> list[UUID]:
-    with reading(engine) as connection:
-        return [row["id"] for row in pages.page(connection, wanted, limit)]
+    return [row["id"] for row in act(engine, pages.page, wanted, limit)]
 
 
 def test_the_operations_of_many_apps_are_in_one_order(engine: sa.Engine) -> None:

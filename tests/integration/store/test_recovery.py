@@ -13,7 +13,7 @@ from runtime.sections import AlertSettings
 from scheduler.changes import Change
 from tests.factories import make_action, make_operation, row_of, update_operation
 from tests.ticks import MINUTE
-from tests.transactions import claim_as, fetched
+from tests.transactions import act, claim_as, fetched
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 ALERTS = AlertSettings(mail=("ops@example.com",), after=1)
@@ -46,8 +46,7 @@ def break_row(engine: sa.Engine, id: UUID) -> None:
 
 
 def take_back(engine: sa.Engine) -> list[tuple[UUID, str]]:
-    with engine.begin() as connection:
-        return put_back.take_back_lost(connection, timedelta(seconds=45), 10, ALERTS)
+    return act(engine, put_back.take_back_lost, timedelta(seconds=45), 10, ALERTS)
 
 
 def test_one_that_cannot_be_taken_back_ends_as_any_failed_one(

@@ -15,7 +15,7 @@ from models.tables import operations as operations_table
 from scheduler.changes import Change
 from tests.factories import make_action, make_operation, row_of
 from tests.ticks import MINUTE
-from tests.transactions import claim_as, fetched, finish
+from tests.transactions import act, claim_as, fetched, finish
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 TRIGGERERS = ("Scheduled action", "Manual run by ann", "Backfill 1 by ann", "Retry by ann")
@@ -76,8 +76,7 @@ class Play:
     def cancel(self) -> None:
         """Cancel any unstarted one."""
         id = self.random.choice(self.ids)
-        with self.engine.begin() as connection:
-            refusals.cancel(connection, id, "cancelled")
+        act(self.engine, refusals.cancel, id, "cancelled")
 
     def rows(self) -> list[sa.Row[tuple[UUID, str, int, UUID | None]]]:
         table = operations_table.c
@@ -102,8 +101,7 @@ def test_whatever_meets_each_operation_ends(
     for _ in range(20 * COUNT):
         play.deliver()
         play.finish()
-        with engine.begin() as connection:
-            put_back.release_stranded(connection)
+        act(engine, put_back.release_stranded)
         states = {row.state for row in play.rows()}
         if states <= ENDED:
             break
@@ -133,7 +131,6 @@ def test_who_waits_for_a_released_one_of_the_other_kind_closes_no_circle(
     for _ in range(20):
         play.deliver()
         play.finish_all()
-        with engine.begin() as connection:
-            put_back.release_stranded(connection)
+        act(engine, put_back.release_stranded)
 
     assert {row.state for row in play.rows()} == {"success"}

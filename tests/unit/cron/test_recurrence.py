@@ -18,7 +18,7 @@ from tests.unit.cron.test_day_modifiers import ZONES
 from tests.unit.cron.work import lines_run
 
 WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
-RULES = 400
+RULES = 200
 FIRST, LAST = datetime(2020, 1, 1), datetime(2031, 1, 1)  # noqa: DTZ001 - wall clocks
 
 

@@ -5,13 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from models.fingerprint import (
-    fingerprint,
-    instant_text,
-    jitter_offset,
-    operation_id,
-    str_to_uuid,
-)
+from models.fingerprint import fingerprint, instant_text, jitter_offset, operation_id, str_to_uuid
 
 UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
 MONDAY = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)

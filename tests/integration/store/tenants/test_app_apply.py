@@ -17,6 +17,7 @@ from models.users import parse_users
 from runtime.clock import wait_for
 from scheduler.changes.change import create_all
 from tests.factories import author, make_document, spoil, waits_for_lock
+from tests.transactions import act
 
 # A folder that is not a restricted small app's own.
 ELSEWHERE = {"domains": {"d": {"source": {"file": "elsewhere/d.csv"}}}}
@@ -28,8 +29,7 @@ LEAVES_OUT = make_document(
 
 def applied(engine: sa.Engine, *documents: dict[str, Any]) -> list[tuple[str, tuple[str, ...]]]:
     models = [(f"[{n}]", parse_small_app(one)) for n, one in enumerate(documents)]
-    with engine.begin() as connection:
-        done = app_apply.apply_all(connection, models, "tests")
+    done = act(engine, app_apply.apply_all, models, "tests")
     return [(str(one.change), one.changes) for one in done]
 
 

@@ -97,53 +97,6 @@ def test_the_stored_document_has_real_booleans_and_no_other_change() -> None:
     }
 
 
-def test_all_faults_of_a_document_are_reported_at_once() -> None:
-    document = {
-        "nam": "x",
-        "active": "yes",
-        "operations": {"refresh": {"domains": ["a", 3], "frm": 1}, "publsh": True, "publish": {}},
-        "when": [{"cron_rule": "0 7 * * 9", "timezone": "Europe/Pariss"}, {"every": 5}],
-        "recipients": {"users": "a", "only_inactive_users": 2},
-        "policy": {
-            "retry": {"backoff": ["P1M"], "max_attempts": 0},
-            "look_back": 3,
-            "starts_at": "2027-01-02T00:00",
-            "ends_at": "2027-01-01T00:00",
-        },
-        "hooks": {"on_failure": [{"mail": "x"}]},
-    }
-
-    assert set(problems(document)) == {
-        "nam",
-        "name",
-        "active",
-        "operations.refresh.domains[1]",
-        "operations.refresh.frm",
-        "operations.publsh",
-        "operations.publish",
-        "when[0].cron_rule",
-        "when[0].timezone",
-        "when[1]",
-        "recipients.users",
-        "recipients.only_inactive_users",
-        "policy.retry.backoff[0]",
-        "policy.retry.max_attempts",
-        "policy.look_back",
-        "policy.ends_at",
-        "hooks.on_failure[0].mail",
-    }
-
-
-def test_an_error_is_one_line_with_place_value_and_remedy() -> None:
-    with pytest.raises(InvalidAction) as refused:
-        parse(action(when={"cron_rule": "0 7 * * 1", "timezone": "Europe/Pariss"}))
-
-    (problem,) = refused.value.problems
-    assert str(problem).startswith("when.timezone 'Europe/Pariss': ")
-    assert "Europe/Paris'" in str(problem)
-    assert "\n" not in str(problem)
-
-
 # -- steps ----------------------------------------------------------------------------------------
 
 

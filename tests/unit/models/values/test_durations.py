@@ -5,12 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.values.durations import (
-    LONGEST,
-    format_span,
-    parse_delay,
-    parse_span,
-)
+from models.values.durations import LONGEST, format_span, parse_delay, parse_span
 from tests.tables import table
 
 
