@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from models.roles import Role
 from tests.integration.web.conftest import APP, Web
 

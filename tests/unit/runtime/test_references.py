@@ -10,8 +10,11 @@ from runtime.sections import SecretSettings
 ANY = SecretSettings(env=("*",), folder=Path("/"))
 
 
-def test_a_variable_is_read_when_it_is_used() -> None:
-    assert resolved("env:TOKEN", ANY, {"TOKEN": "s3cret"}) == "s3cret"
+@pytest.mark.parametrize("allowed", ["*", "TOK*"])
+def test_a_variable_is_read_when_it_is_used(allowed: str) -> None:
+    secrets = SecretSettings(env=(allowed,))
+
+    assert resolved("env:TOKEN", secrets, {"TOKEN": "s3cret"}) == "s3cret"
 
 
 def test_a_file_is_read_without_its_last_line_break(tmp_path: Path) -> None:
@@ -24,22 +27,25 @@ def test_any_other_text_is_unchanged() -> None:
     assert resolved("https://example.com/a?b=c", ANY, {}) == "https://example.com/a?b=c"
 
 
-def test_minutebooks_own_settings_are_never_read() -> None:
-    with pytest.raises(SecretMissing, match="SCHED_SECRETS_ENV"):
-        resolved("env:SCHED_DATABASE_URL", ANY, {"SCHED_DATABASE_URL": "postgresql://a:b@c/d"})
+@pytest.mark.parametrize(
+    ("reference", "secrets", "error"),
+    [
+        pytest.param("env:SCHED_DATABASE_URL", ANY, "SCHED_SECRETS_ENV", id="a_setting_of_ours"),
+        pytest.param(
+            "env:TOKEN", SecretSettings(env=("REPORTS_*",)), "env:TOKEN", id="not_allowed"
+        ),
+        pytest.param("env:OTHER", ANY, "env:OTHER is not set", id="not_set"),
+        pytest.param("env:TOKEN", SecretSettings(), "SCHED_SECRETS", id="none_by_default"),
+        pytest.param(
+            f"file:{__file__}", SecretSettings(), "SCHED_SECRETS", id="no_file_by_default"
+        ),
+    ],
+)
+def test_what_may_not_be_read_is_named(reference: str, secrets: SecretSettings, error: str) -> None:
+    environ = {"TOKEN": "a", "SCHED_DATABASE_URL": "postgresql://a:b@c/d"}
 
-
-def test_only_allowed_names_are_read() -> None:
-    narrow = SecretSettings(env=("REPORTS_*",))
-
-    assert resolved("env:REPORTS_KEY", narrow, {"REPORTS_KEY": "a"}) == "a"
-    with pytest.raises(SecretMissing, match="env:OTHER"):
-        resolved("env:OTHER", narrow, {"OTHER": "a"})
-
-
-def test_a_variable_that_is_not_set_is_named() -> None:
-    with pytest.raises(SecretMissing, match="env:TOKEN is not set"):
-        resolved("env:TOKEN", ANY, {})
+    with pytest.raises(SecretMissing, match=error):
+        resolved(reference, secrets, environ)
 
 
 def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
@@ -70,14 +76,6 @@ def test_an_unusable_file_is_named_without_its_content(
 
     with pytest.raises(SecretMissing, match=message):
         resolved(f"file:{file}", ANY)
-
-
-def test_by_default_nothing_is_read(tmp_path: Path) -> None:
-    (tmp_path / "token").write_text("s3cret")
-
-    for reference in ("env:TOKEN", f"file:{tmp_path / 'token'}"):
-        with pytest.raises(SecretMissing, match="SCHED_SECRETS"):
-            resolved(reference, SecretSettings(), {"TOKEN": "s3cret"})
 
 
 def test_a_bound_secret_goes_to_its_hosts_alone() -> None:
