@@ -1,8 +1,7 @@
 """Fuzzed cron rules: a rule on the first line, a zone on the second, an instant on the third."""
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from croniter import croniter
@@ -20,12 +19,6 @@ SPAN = timedelta(days=2)
 LONGEST_ERROR = 400
 # What croniter reads as Debian's cron does: no equal ranges, no stars in lists, no Sunday as 7.
 _PLAIN = re.compile(r"\*|\*/[2-9]|\d{1,2}(?:-\d{1,2})?(?:,\d{1,2}(?:-\d{1,2})?)*")
-
-
-@contextmanager
-def opened() -> Iterator[Callable[[bytes], None]]:
-    """Yield the check of cron rules."""
-    yield check
 
 
 def check(given: bytes) -> None:

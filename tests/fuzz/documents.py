@@ -1,6 +1,6 @@
 """Fuzzed documents: of actions and of small apps, as JSON and as YAML, and lists of users."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -28,12 +28,6 @@ CONTEXT = ParseContext("Europe/Paris", NOW, STEPS)
 MOST_CPU_S = 1.0
 # A hundred problems of a path, a value and a remedy.
 LONGEST_ERROR = 200_000
-
-
-@contextmanager
-def opened() -> Iterator[Callable[[bytes], None]]:
-    """Yield the check of documents."""
-    yield check
 
 
 def check(given: bytes) -> None:

@@ -1,17 +1,8 @@
 """Fuzzed templates: each part is refused, or rendered within its bounds."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-
 from data.mail.in_child import LIMITS, problems_of_template
 from data.mail.templates import MailTemplate
 from runtime.clock import monotonic
-
-
-@contextmanager
-def opened() -> Iterator[Callable[[bytes], None]]:
-    """Yield the check of templates."""
-    yield check
 
 
 def check(given: bytes) -> None:
