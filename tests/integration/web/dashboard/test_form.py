@@ -85,8 +85,9 @@ RULES: list[tuple[dict[str, str], dict[str, Any], str]] = [
      {"every": 600, "from": "end"}, "10 minutes after the last run ended"),
     ({"rhythm": "event", "event": "instance.user.created", "delay": "7 days"},
      {"after": "instance.user.created", "delay": "P7D"}, "instance.user.created"),
-    ({"rhythm": "end", "action": "nightly", "ends": "partial"},
-     {"after": {"action": "nightly", "ends": "partial"}}, 'when "nightly" ends as partial'),
+    ({"rhythm": "end", "action": "nightly", "ends": "partial", "delay": "9 days"},
+     {"after": {"action": "nightly", "ends": "partial"}, "delay": "P9D"},
+     '"nightly" ends as partial'),
     (
         {"rhythm": "calendar", "unit": "weeks", "interval": "2", "time": "09:00",
          "since": "2126-11-25"},
