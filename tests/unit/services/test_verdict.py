@@ -60,141 +60,105 @@ def test_nothing_is_found_where_all_is_well(settings: Settings) -> None:
     assert list(findings_of(WELL, settings, FREE)) == []
 
 
-@pytest.mark.parametrize(
-    ("facts", "kind", "severity", "text"),
-    [
-        pytest.param(
-            replace(WELL, daemon=None), Kind.NO_DAEMON, Severity.BROKEN, "no daemon has ticked yet",
-            id="never_ticked",
-        ),
-        pytest.param(
-            replace(WELL, daemon=ticking({}, is_ticking=False)),
-            Kind.NO_DAEMON, Severity.BROKEN, "no daemon ticks: the last tick was by scheduler:1",
-            id="silent",
-        ),
-        pytest.param(
-            replace(WELL, daemon=ticking({}, is_ticking=False, stopped_at=NOW)),
-            Kind.NO_DAEMON, Severity.BROKEN, "no daemon ticks: scheduler:1 was stopped",
-            id="stopped",
-        ),
-        pytest.param(
-            replace(WELL, daemon=ticking({"broker_error": "refused"})),
-            Kind.BROKER_DOWN, Severity.BROKEN, "refused",
-            id="broker_down",
-        ),
-        pytest.param(
-            replace(WELL, daemon=ticking({"older_release": "tz 2026a"})),
-            Kind.OLDER_RELEASE, Severity.BROKEN, "daemon scheduler:1 decides nothing: tz 2026a",
-            id="older_release",
-        ),
-        pytest.param(
-            replace(
-                WELL,
-                daemon=ticking({"older_release": "tz 2026a"}),
-                ticks=({"finished_at": NOW, "report": {}},),
-            ),
-            Kind.OLDER_RELEASE, Severity.ATTENTION, "daemon scheduler:1 decides nothing: tz 2026a",
-            id="older_release_beside_a_newer_one",
-        ),
-        pytest.param(
-            replace(WELL, waiting=(replace(WAITS, queue="minutebook.heavy"),)),
-            Kind.NO_WORKER, Severity.BROKEN,
-            "no live worker reads queue heavy; 3 runs wait",
-            id="no_worker",
-        ),
-        pytest.param(
-            replace(WELL, waiting=(replace(WAITS, queue="orders", count=1),)),
-            Kind.NO_WORKER, Severity.BROKEN,
-            "no live worker reads queue orders; 1 run waits",
-            id="no_worker_of_an_application",
-        ),
-        pytest.param(
-            replace(WELL, readers=Readers((WORKER,), (FOLLOWER,))),
-            Kind.WORKERS_LOST, Severity.ATTENTION,
-            'no live worker follows "shop.close_day" any more',
-            id="followers_lost",
-        ),
-        pytest.param(
-            replace(WELL, waiting=(replace(WAITS, since=NOW - 20 * MINUTE),)),
-            Kind.QUEUE_BEHIND, Severity.ATTENTION,
-            "queue quick is behind: 3 runs to start, the first for over 15 min",
-            id="queue_behind",
-        ),
-        pytest.param(
-            known(celery_queues={"reports": Watched(2156, 0, 0, NOW - MINUTE)}),
-            Kind.QUEUE_UNREAD, Severity.BROKEN,
-            "no worker reads queue reports of your application; 2,156 tasks wait",
-            id="queue_unread",
-        ),
-        pytest.param(
-            known(celery_queues={"reports": Watched(1, None, 0, NOW - 16 * MINUTE)}),
-            Kind.QUEUE_UNREAD, Severity.ATTENTION,
-            "no worker seems to read queue reports of your application; 1 task waits",
-            id="queue_that_only_grows",
-        ),
-        pytest.param(
-            known(went_back=(NOW - MINUTE, "run 7 is not recorded any more")),
-            Kind.DATABASE_WENT_BACK, Severity.ATTENTION,
-            "the database went back, and lost what was committed: run 7 is not recorded any"
-            " more",
-            id="went back",
-        ),
-        pytest.param(
-            known(last_now=NOW + 60 * MINUTE), Kind.CLOCK, Severity.BROKEN,
-            "the last tick's now lies 1 h ahead of the database's clock",
-            id="clock_ahead",
-        ),
-        pytest.param(
-            known(set_back=(NOW - MINUTE, 60 * MINUTE)), Kind.CLOCK, Severity.ATTENTION,
-            "the database's clock was 1 h ahead until 2027-01-04T11:59:00Z",
-            id="clock_was_ahead",
-        ),
-        pytest.param(
-            replace(WELL, readers=Readers(({**WORKER, "skew_s": -3600.0},), ())),
-            Kind.CLOCK, Severity.ATTENTION,
-            "the machine of worker quick@here:1 is -3600.0 s off the database",
-            id="skewed_worker",
-        ),
-        pytest.param(
-            replace(WELL, daemon=ticking({"locked": "pid 7 (psql, idle, for 60 s)"})),
-            Kind.LOCKED, Severity.ATTENTION,
-            "the last tick waited for rows that another session keeps locked: "
-            "pid 7 (psql, idle, for 60 s)",
-            id="locked",
-        ),
-        pytest.param(
-            replace(WELL, readers=Readers(({**WORKER, "step_failures": {"shop": "no"}},), ())),
-            Kind.STEP_FAILED, Severity.BROKEN,
-            "worker quick@here:1 could not import shop: no",
-            id="step_failed",
-        ),
-        pytest.param(
-            known(notices_failed=2), Kind.NOTICE_REFUSED, Severity.ATTENTION,
-            "2 notices of the last 24 hours could not be delivered",
-            id="notice_refused",
-        ),
-        pytest.param(
-            replace(WELL, paused=[(PAUSE, 4)]), Kind.PAUSED, Severity.ATTENTION,
-            "everything is paused until 2027-01-04T12:01:00Z; 4 runs wait",
-            id="paused",
-        ),
-        pytest.param(
-            replace(WELL, daemon=ticking({"broker_error": "refused"}), waiting=(WAITS,)),
-            Kind.BROKER_DOWN, Severity.BROKEN, "refused; 3 runs wait",
-            id="broker_down_with_runs",
-        ),
-        pytest.param(
-            replace(WELL, daemon=None, due=1), Kind.NO_DAEMON, Severity.BROKEN,
-            "no daemon has ticked yet; 1 action is due",
-            id="actions_due",
-        ),
-        pytest.param(
-            known(read_only="setting"), Kind.READ_ONLY, Severity.BROKEN,
-            "the database takes no changes: default_transaction_read_only is on",
-            id="read_only",
-        ),
-    ],
-)  # fmt: skip
+TICKED = {"finished_at": NOW, "report": {}}
+BROKEN, ATTENTION = Severity.BROKEN, Severity.ATTENTION
+# What is known, and the finding that it makes.
+FACTS: dict[str, tuple[Facts, Kind, Severity, str]] = {
+    "never_ticked": (
+        replace(WELL, daemon=None), Kind.NO_DAEMON, BROKEN, "no daemon has ticked yet",
+    ),
+    "silent": (
+        replace(WELL, daemon=ticking({}, is_ticking=False)), Kind.NO_DAEMON, BROKEN,
+        "no daemon ticks: the last tick was by scheduler:1",
+    ),
+    "stopped": (
+        replace(WELL, daemon=ticking({}, is_ticking=False, stopped_at=NOW)), Kind.NO_DAEMON, BROKEN,
+        "no daemon ticks: scheduler:1 was stopped",
+    ),
+    "broker_down": (
+        replace(WELL, daemon=ticking({"broker_error": "refused"})), Kind.BROKER_DOWN, BROKEN,
+        "refused",
+    ),
+    "older_release": (
+        replace(WELL, daemon=ticking({"older_release": "tz 2026a"})), Kind.OLDER_RELEASE, BROKEN,
+        "daemon scheduler:1 decides nothing: tz 2026a",
+    ),
+    "older_release_beside_a_newer_one": (
+        replace(WELL, daemon=ticking({"older_release": "tz 2026a"}), ticks=(TICKED,)),
+        Kind.OLDER_RELEASE, ATTENTION, "daemon scheduler:1 decides nothing: tz 2026a",
+    ),
+    "no_worker": (
+        replace(WELL, waiting=(replace(WAITS, queue="minutebook.heavy"),)), Kind.NO_WORKER, BROKEN,
+        "no live worker reads queue heavy; 3 runs wait",
+    ),
+    "no_worker_of_an_application": (
+        replace(WELL, waiting=(replace(WAITS, queue="orders", count=1),)), Kind.NO_WORKER, BROKEN,
+        "no live worker reads queue orders; 1 run waits",
+    ),
+    "followers_lost": (
+        replace(WELL, readers=Readers((WORKER,), (FOLLOWER,))), Kind.WORKERS_LOST, ATTENTION,
+        'no live worker follows "shop.close_day" any more',
+    ),
+    "queue_behind": (
+        replace(WELL, waiting=(replace(WAITS, since=NOW - 20 * MINUTE),)),
+        Kind.QUEUE_BEHIND, ATTENTION,
+        "queue quick is behind: 3 runs to start, the first for over 15 min",
+    ),
+    "queue_unread": (
+        known(celery_queues={"reports": Watched(2156, 0, 0, NOW - MINUTE)}),
+        Kind.QUEUE_UNREAD, BROKEN,
+        "no worker reads queue reports of your application; 2,156 tasks wait",
+    ),
+    "queue_that_only_grows": (
+        known(celery_queues={"reports": Watched(1, None, 0, NOW - 16 * MINUTE)}),
+        Kind.QUEUE_UNREAD, ATTENTION,
+        "no worker seems to read queue reports of your application; 1 task waits",
+    ),
+    "went back": (
+        known(went_back=(NOW - MINUTE, "run 7 is not recorded any more")),
+        Kind.DATABASE_WENT_BACK, ATTENTION,
+        "the database went back, and lost what was committed: run 7 is not recorded any more",
+    ),
+    "clock_ahead": (
+        known(last_now=NOW + 60 * MINUTE), Kind.CLOCK, BROKEN,
+        "the last tick's now lies 1 h ahead of the database's clock",
+    ),
+    "clock_was_ahead": (
+        known(set_back=(NOW - MINUTE, 60 * MINUTE)), Kind.CLOCK, ATTENTION,
+        "the database's clock was 1 h ahead until 2027-01-04T11:59:00Z",
+    ),
+    "skewed_worker": (
+        replace(WELL, readers=Readers(({**WORKER, "skew_s": -3600.0},), ())), Kind.CLOCK, ATTENTION,
+        "the machine of worker quick@here:1 is -3600.0 s off the database",
+    ),
+    "locked": (
+        replace(WELL, daemon=ticking({"locked": "pid 7"})), Kind.LOCKED, ATTENTION,
+        "the last tick waited for rows that another session keeps locked: pid 7",
+    ),
+    "step_failed": (
+        replace(WELL, readers=Readers(({**WORKER, "step_failures": {"shop": "no"}},), ())),
+        Kind.STEP_FAILED, BROKEN, "worker quick@here:1 could not import shop: no",
+    ),
+    "notice_refused": (
+        known(notices_failed=2), Kind.NOTICE_REFUSED, ATTENTION,
+        "2 notices of the last 24 hours could not be delivered",
+    ),
+    "paused": (
+        replace(WELL, paused=[(PAUSE, 4)]), Kind.PAUSED, ATTENTION,
+        "everything is paused until 2027-01-04T12:01:00Z; 4 runs wait",
+    ),
+    "actions_due": (
+        replace(WELL, daemon=None, due=1), Kind.NO_DAEMON, BROKEN,
+        "no daemon has ticked yet; 1 action is due",
+    ),
+    "read_only": (
+        known(read_only="setting"), Kind.READ_ONLY, BROKEN,
+        "the database takes no changes: default_transaction_read_only is on",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("facts", "kind", "severity", "text"), FACTS.values(), ids=FACTS)
 def test_each_fact_makes_its_finding(
     settings: Settings, facts: Facts, kind: Kind, severity: Severity, text: str
 ) -> None:
