@@ -6,6 +6,7 @@
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.acceptance.installation import Installation
 from tests.acceptance.processes import Process
 from tests.acceptance.shop import RAN_ONCE, Shop
 from tests.packages.environments import Environment, Wheels, make_environment, python_of
+from tests.tables import table
 
 pytestmark = pytest.mark.parametrize("store", ["sqlite"])
 
@@ -25,39 +27,6 @@ class Libraries:
     python: str
     beside: tuple[str, ...]
     pool: tuple[str, ...] = ("--pool", "prefork", "--max-tasks-per-child", "2")
-
-    @property
-    def id(self) -> str:
-        """Name it in the report."""
-        return f"celery {self.celery}, python {self.python}, {self.pool[1]}"
-
-
-SETS = [
-    Libraries(
-        "5.2.7", "3.9", ("kombu~=5.2.4", "redis~=4.3.6", "SQLAlchemy~=1.4", "Django~=3.2.25")
-    ),
-    Libraries(
-        "5.3.6", "3.9", ("kombu~=5.3.7", "redis~=4.6.0", "SQLAlchemy~=1.4", "Django~=4.2.20")
-    ),
-    Libraries(
-        "5.4.0", "3.10", ("kombu~=5.3.7", "redis~=5.0.8", "SQLAlchemy~=2.0.40", "Django~=4.2.20")
-    ),
-    Libraries(
-        "5.5.3", "3.11", ("kombu~=5.5.4", "redis~=5.2.1", "SQLAlchemy~=2.0.40", "Django~=5.2.0")
-    ),
-    Libraries(
-        "5.6.3", "3.12", ("kombu~=5.6.0", "redis~=6.4.0", "SQLAlchemy~=2.0.40", "Django~=5.2.0")
-    ),
-    Libraries(
-        "5.7.0", "3.13", ("kombu~=5.7.0", "redis", "packaging", "SQLAlchemy~=2.1.0", "Django~=6.0")
-    ),
-    Libraries(
-        "5.7.0",
-        "3.12",
-        ("kombu~=5.7.0", "redis", "packaging", "SQLAlchemy~=2.1.0", "Django~=6.0", "gevent"),
-        ("--pool", "gevent"),
-    ),
-]
 
 
 @pytest.fixture
@@ -123,10 +92,13 @@ def test_a_worker_follows_by_a_url_and_a_token(shop: Shop, application: Environm
 # Installing takes minutes on a slow line.
 @pytest.mark.matrix
 @pytest.mark.timeout(1_200)
-@pytest.mark.parametrize("libraries", [pytest.param(one, id=one.id) for one in SETS])
+@pytest.mark.parametrize(
+    "given", table(__file__, "releases_that_follow"), ids=lambda one: Libraries(**one).id
+)
 def test_a_worker_of_each_release_follows(
-    shop: Shop, libraries: Libraries, wheels: Wheels, tmp_path: Path
+    shop: Shop, given: dict[str, Any], wheels: Wheels, tmp_path: Path
 ) -> None:
+    libraries = Libraries(**given)
     environment = make_environment(tmp_path / "env", python_of(libraries.python))
     environment.install(
         f"celery=={libraries.celery}", *libraries.beside, str(wheels.client), is_offline=False

@@ -25,6 +25,7 @@ from tests.certificate import make_certificate, tls_of_server
 from tests.docs.test_http_reference import operations
 from tests.integration.cli.conftest import Elsewhere, Result, Write
 from tests.servers import free_port
+from tests.tables import table
 from web import verbs
 
 TOKEN = "mbt_of-tests"
@@ -149,42 +150,12 @@ def test_a_server_that_is_away_is_one_line(ask: Ask) -> None:
 
 @pytest.mark.parametrize(
     ("status", "headers", "body", "code", "told"),
-    [
-        pytest.param(
-            200, {"Content-Type": "text/html"}, b"<p>Hello", 1,
-            "answered 200 with text/html, which is not an answer of Minutebook", id="no_json",
-        ),
-        pytest.param(200, {}, b'{"a": 1}', 1, "is not an answer of Minutebook", id="other_json"),
-        pytest.param(502, {}, b"away", 1, "answered 502", id="proxy"),
-        pytest.param(404, {}, b'{"type": 3}', 1, "answered 404", id="other_problem"),
-        pytest.param(
-            307, {"Location": "https://x.example/"}, b"", 2,
-            "redirects to https://x.example/; write its address as --url", id="redirect",
-        ),
-        pytest.param(
-            404, {}, b'{"type": "urn:minutebook:problem:not-found", "detail": "Not Found"}', 2,
-            "the server has no GET /api/actions; it may be older", id="older_server",
-        ),
-        pytest.param(
-            403, {}, b'{"type": "urn:minutebook:problem:forbidden", "detail": "wait"}', 2,
-            "error: wait\n", id="refused",
-        ),
-        pytest.param(
-            503, {}, b'{"type": "urn:minutebook:problem:database-unavailable", "detail": "later"}',
-            1, "error: later\n", id="unavailable",
-        ),
-        pytest.param(
-            200, {"Content-Length": "99"}, b"[]", 1, "does not answer: peer closed", id="cut_short"
-        ),
-        pytest.param(
-            200, {"Content-Encoding": "gzip"}, b"[]", 1, "does not answer: ", id="broken_encoding"
-        ),
-    ],
-)  # fmt: skip
+    table(__file__, "answers_that_are_none"),
+)
 def test_an_answer_that_is_none_is_one_line(
-    ask: Ask, status: int, headers: dict[str, str], body: bytes, code: int, told: str
+    ask: Ask, status: int, headers: dict[str, str], body: str, code: int, told: str
 ) -> None:
-    with answering(status, headers, body) as url:
+    with answering(status, headers, body.encode()) as url:
         failed = ask("--url", url, "action", "list")
 
     assert failed.code == code
