@@ -1,7 +1,7 @@
 """Sessions of commands, each of which shows a fact: `sessions/*.yaml`.
 
 A session has the files that it needs, variables, and its calls in order: a command, its exit code
-unless that is 0, and parts of what it prints.
+unless that is 0, and parts of what it prints; or files that are removed.
 """
 
 import shlex
@@ -41,9 +41,15 @@ def test_commands_answer_as_the_session_says(
     for name, value in session.get("env", {}).items():
         monkeypatch.setenv(name, value)
     for name, document in session.get("files", {}).items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
         write(whole(document), name)
 
-    for command, *said in session["calls"]:
+    for one in session["calls"]:
+        if isinstance(one, dict):
+            for name in map(Path, one["removed"]):
+                name.rmdir() if name.is_dir() else name.unlink()
+            continue
+        command, *said = one
         done = call(*shlex.split(command))
         code, *texts = said if said and isinstance(said[0], int) else (0, *said)
         assert done.code == code, (command, done)
