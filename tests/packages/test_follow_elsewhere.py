@@ -92,9 +92,7 @@ def test_a_worker_follows_by_a_url_and_a_token(shop: Shop, application: Environm
 # Installing takes minutes on a slow line.
 @pytest.mark.matrix
 @pytest.mark.timeout(1_200)
-@pytest.mark.parametrize(
-    "given", table(__file__, "releases_that_follow"), ids=lambda one: Libraries(**one).id
-)
+@pytest.mark.parametrize("given", table(__file__, "releases_that_follow"))
 def test_a_worker_of_each_release_follows(
     shop: Shop, given: dict[str, Any], wheels: Wheels, tmp_path: Path
 ) -> None:
