@@ -1,5 +1,6 @@
 """A web server on a loopback port, in a thread of the test."""
 
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -45,10 +46,15 @@ Its = TypeVar("Its", bound=Known)
 
 
 @contextmanager
-def http_server(handler: type[Handler], known_at: Callable[[str], Its]) -> Iterator[Its]:
+def http_server(
+    handler: type[Handler], known_at: Callable[[str], Its], tls: ssl.SSLContext | None = None
+) -> Iterator[Its]:
     """Run a server; yield what is known of it, which its address makes."""
     server = Server(("127.0.0.1", 0), handler)
-    known = server.known = known_at(f"http://127.0.0.1:{server.server_address[1]}")
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    scheme = "https" if tls else "http"
+    known = server.known = known_at(f"{scheme}://127.0.0.1:{server.server_address[1]}")
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
     try:

@@ -1,5 +1,6 @@
 """A real web server that takes webhooks: answers as told, and keeps what it was sent."""
 
+import ssl
 import threading
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
@@ -24,15 +25,16 @@ class Receiver:
     url: str
     answers: list[int] = field(default_factory=list)
     headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
     # Seconds between the bytes of the answer, waited on an event that ends with the server.
     trickle_s: float = 0
     got: list[Got] = field(default_factory=list)
     stopping: threading.Event = field(default_factory=threading.Event)
 
 
-def receiver() -> AbstractContextManager[Receiver]:
+def receiver(tls: ssl.SSLContext | None = None) -> AbstractContextManager[Receiver]:
     """Return a server, which runs as long as it is open."""
-    return http_server(_Handler, Receiver)
+    return http_server(_Handler, Receiver, tls)
 
 
 class _Handler(Handler):
@@ -41,10 +43,11 @@ class _Handler(Handler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         mine.got.append(Got(self.command, self.path, dict(self.headers.items()), body))
         status = mine.answers.pop(0) if mine.answers else 200
-        lines = [f"HTTP/1.1 {status} as told", *(f"{k}: {v}" for k, v in mine.headers.items())]
-        answer = "\r\n".join([*lines, "Content-Length: 0", "Connection: close", "", ""]).encode()
+        headers = {"Content-Length": len(mine.body), "Connection": "close"} | mine.headers
+        lines = [f"HTTP/1.1 {status} as told", *(f"{k}: {v}" for k, v in headers.items())]
+        answer = "\r\n".join([*lines, "", ""]).encode() + mine.body
         with suppress(OSError):
             self.trickle(answer, mine.trickle_s, mine.stopping)
         self.close_connection = True
 
-    do_GET = do_POST = _take  # noqa: N815 - names of http.server
+    do_GET = do_POST = do_DELETE = _take  # noqa: N815 - names of http.server

@@ -2,10 +2,8 @@
 
 import json
 import ssl
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,7 @@ from services.verbs import VERBS
 from tests.certificate import make_certificate, tls_of_server
 from tests.docs.test_http_reference import operations
 from tests.integration.cli.conftest import Elsewhere, Result, Write
+from tests.receiver import receiver
 from tests.servers import free_port
 from tests.tables import table
 from web import verbs
@@ -63,33 +62,10 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 def answering(
     status: int, headers: dict[str, str], body: bytes, tls: ssl.SSLContext | None = None
 ) -> Iterator[str]:
-    """Answer every request alike; yield the address."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def answer(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            self.send_response(status)
-            for name, value in ({"Content-Length": str(len(body))} | headers).items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
-
-        do_GET = do_POST = do_DELETE = answer  # noqa: N815 - names of http.server
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Print nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    if tls is not None:
-        server.socket = tls.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
-        yield f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join(10)
+    """Answer each request alike; yield the address."""
+    with receiver(tls) as server:
+        server.answers, server.headers, server.body = [status] * 9, headers, body
+        yield server.url
 
 
 # Those whose endpoint does more than call them; test_each_verb.py has the others.
