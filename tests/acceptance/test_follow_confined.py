@@ -13,13 +13,10 @@ from tests.acceptance.proxy import Proxy
 from tests.acceptance.shop import RAN_ONCE, Shop
 from tests.namespaces import own_namespaces
 
+# The worker knows no store.
+pytestmark = pytest.mark.parametrize("store", ["postgresql"])
+
 CONFINED = Path(__file__).with_name("confined.py")
-
-
-@pytest.fixture
-def store() -> str:
-    """The worker knows no store."""
-    return "postgresql"
 
 
 @pytest.fixture

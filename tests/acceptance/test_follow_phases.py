@@ -14,6 +14,9 @@ from tests.acceptance.processes import Process, kill, until
 from tests.acceptance.shop import Shop
 from tests.servers import PostgreSQL, free_port
 
+# One that can be killed.
+pytestmark = pytest.mark.parametrize("store", ["postgresql"])
+
 # An application of the shop whose task says which attempt runs. A process of its pool ends after
 # one task. Its requests are patient: on a busy machine no phase ends before its kill.
 PHASED = """
@@ -77,12 +80,6 @@ ENDS: dict[str, dict[str, str]] = {
     "web": dict.fromkeys(PHASES, "success"),
     "database": dict.fromkeys(PHASES, "success"),
 }
-
-
-@pytest.fixture
-def store() -> str:
-    """One that can be killed."""
-    return "postgresql"
 
 
 @dataclass

@@ -6,6 +6,9 @@ from tests.acceptance.installation import Installation
 from tests.acceptance.processes import until
 from tests.acceptance.shop import Shop
 
+# The tasks know no store.
+pytestmark = pytest.mark.parametrize("store", ["sqlite"])
+
 # All of them may be begun again when their worker is lost.
 ODD = """
 import sys
@@ -83,12 +86,6 @@ def again(self, how):
             except Exception:
                 pass
 """
-
-
-@pytest.fixture
-def store() -> str:
-    """The tasks know no store."""
-    return "sqlite"
 
 
 @pytest.fixture

@@ -6,6 +6,9 @@ from tests.acceptance.installation import Installation
 from tests.acceptance.processes import python, until
 from tests.acceptance.shop import Shop
 
+# The tasks know no store.
+pytestmark = pytest.mark.parametrize("store", ["sqlite"])
+
 # Beside the example: an application of the same shop whose tasks know that they are followed.
 COUNTING = """
 from pathlib import Path
@@ -69,12 +72,6 @@ def becomes(self, shop, what):
     dress = dressed.si(shop)
     raise self.replace({"a task": dress, "a chain": dress | dress.clone()}[what])
 """
-
-
-@pytest.fixture
-def store() -> str:
-    """The tasks know no store."""
-    return "sqlite"
 
 
 @pytest.fixture

@@ -15,14 +15,11 @@ from tests.acceptance.installation import Installation
 from tests.acceptance.processes import ROOT
 from tests.servers import PostgreSQL, postgresql_binaries
 
+# PostgreSQL alone has these programs.
+pytestmark = pytest.mark.parametrize("store", ["postgresql"])
+
 PAGE = (ROOT / "docs/how-to/operate/backup-and-restore.md").read_text(encoding="utf-8")
 BACK_UP, RESTORE, *_ = re.findall(r"^```sh\n(.*?)^```", PAGE, re.M | re.S)
-
-
-@pytest.fixture
-def store() -> str:
-    """PostgreSQL alone has these programs."""
-    return "postgresql"
 
 
 def shell(installation: Installation, block: str) -> None:

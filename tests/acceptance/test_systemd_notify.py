@@ -13,6 +13,9 @@ from tests.acceptance.processes import SOON_S, Process
 from tests.acceptance.standstill import standing_still
 from tests.servers import PostgreSQL
 
+# One store: PostgreSQL, which can hang.
+pytestmark = pytest.mark.parametrize("store", ["postgresql"])
+
 # The loop turns four times in a lease.
 SILENCE_S = 2 * LEASE_S
 ALIVE = "WATCHDOG=1"
@@ -57,12 +60,6 @@ def managed(installation: Installation, address: str) -> Iterator[tuple[Manager,
     manager = Manager(address)
     with manager.socket:
         yield manager, installation.daemon({"NOTIFY_SOCKET": address})
-
-
-@pytest.fixture
-def store() -> str:
-    """One store: PostgreSQL, which can hang."""
-    return "postgresql"
 
 
 @pytest.mark.parametrize("kind", ["path", "abstract"])

@@ -6,11 +6,8 @@ from tests.acceptance.crews import OurSteps
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import Process
 
-
-@pytest.fixture
-def store() -> str:
-    """The store."""
-    return "sqlite"
+# The store.
+pytestmark = pytest.mark.parametrize("store", ["sqlite"])
 
 
 def watching(installation: Installation, *command: str) -> Process:
