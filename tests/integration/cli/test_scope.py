@@ -7,33 +7,10 @@ import pytest
 
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Write
+from tests.tables import table
 
 # What reads or changes the action, the operation or the small app of another tenant by its id.
-BY_ID = [
-    ("action", "show", "{uid}"),
-    ("action", "next", "{uid}"),
-    ("action", "explain", "{uid}", "2026-11-22T10:00"),
-    ("action", "run", "{uid}"),
-    ("action", "run", "{uid}", "--dry-run"),
-    ("action", "pause", "{uid}"),
-    ("action", "resume", "{uid}"),
-    ("action", "delete", "{uid}"),
-    ("backfill", "{uid}", "--from", "2026-11-20T00:00", "--to", "2026-11-20T01:00", "--dry-run"),
-    ("run", "list", "--action", "{uid}"),
-    ("run", "show", "{id}"),
-    ("run", "logs", "{id}"),
-    ("run", "cancel", "{id}"),
-    ("run", "retry", "{id}"),
-    ("app", "show", "default"),
-    ("app", "data", "default", "sales"),
-    ("app", "add", "default", "--trusted"),
-    ("app", "hook-secret", "default"),
-    ("app", "delete", "default", "--yes"),
-    ("app", "apply", "{document}"),
-    ("app", "add", "{document}"),
-    ("action", "list", "--all-apps"),
-    ("run", "list", "--all-apps"),
-]
+BY_ID = [str(case.values[0]) for case in table(__file__, "commands_by_id")]
 
 
 @pytest.fixture
@@ -53,12 +30,11 @@ def test_another_small_app_is_unknown(call: Call, theirs: dict[str, str]) -> Non
     before = _stored(call, theirs)
 
     answers = {
-        command: call("--app", "shop", *(part.format(**theirs) for part in command))
-        for command in BY_ID
+        command: call("--app", "shop", *command.format(**theirs).split()) for command in BY_ID
     }
 
     told = {
-        " ".join(command): one
+        command: one
         for command, one in answers.items()
         if (one.code, one.out) != (2, "") or "secret plan" in one.err
     }

@@ -13,6 +13,7 @@ from interop.texts import report
 from models.action.document import ParseContext
 from models.values import format_instant
 from tasks.built_in import built_in_steps
+from tests.tables import table
 
 NOW = datetime(2026, 11, 26, 2, tzinfo=UTC)
 CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
@@ -42,24 +43,7 @@ def days(first: datetime, count: int = 5) -> list[str]:
 
 @pytest.mark.parametrize(
     ("schedule", "next_at", "more"),
-    [
-        pytest.param(CRONTAB, days(FOUR - timedelta(hours=1)), {}, id="another_hour"),
-        pytest.param(CRONTAB, days(FOUR + DAY), {}, id="a_day_later"),
-        pytest.param(CRONTAB, days(FOUR, 3), {}, id="it_ends"),
-        pytest.param(CRONTAB, [], {}, id="never"),
-        pytest.param(CRONTAB, [format_instant(NOW), *days(FOUR, 4)], {}, id="overdue"),
-        pytest.param(CRONTAB, [*days(FOUR, 4), *days(FOUR + 5 * DAY, 1)], {}, id="the_fifth"),
-        pytest.param(
-            {"every_s": 86_400}, days(FOUR), {"last_run_at": format_instant(NOW)}, id="phase"
-        ),
-        pytest.param(
-            {"every_s": 86_400}, days(FOUR), {"due_at": format_instant(NOW + DAY)}, id="score"
-        ),
-        pytest.param(
-            {"solar": {"event": "sunset", "lat": 48.85, "lon": 2.35}}, days(FOUR), {}, id="sun"
-        ),
-        pytest.param({**CRONTAB, "timezone": "Europe/Paris"}, days(FOUR), {}, id="another_zone"),
-    ],
+    table(__file__, "other_next_instants_are_a_difference"),
 )
 def test_other_next_instants_are_a_difference(
     schedule: Mapping[str, object], next_at: list[str], more: Mapping[str, str]
