@@ -287,6 +287,9 @@ JUMPS = st.one_of(
     policy={"ends_at": minutes_later(200)},
     steps=[60, 20_000, -19_000, 60],
 )
+# A span of missed ones lies across the right clock; a clock is behind for a tick.
+@example(when=EVERY_MINUTE, policy={"overlap": "allow"}, steps=[90_000, -45_000, 60])
+@example(when=EVERY_MINUTE, policy={"overlap": "allow"}, steps=[*[60] * 20, -3_600, 3_700])
 def test_whatever_the_clock_does_each_occurrence_has_one_outcome(
     lived: tuple[sa.Engine, VirtualClock, Settings],
     when: Any,
