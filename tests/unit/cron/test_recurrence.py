@@ -141,16 +141,7 @@ def test_a_wrong_rule_is_refused_with_what_to_write(text: str, remedy: str) -> N
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "FREQ=MONTHLY;BYMONTH=2;BYMONTHDAY=30",
-        "FREQ=YEARLY;INTERVAL=9999;BYYEARDAY=366",
-        "FREQ=YEARLY;BYMONTH=6;BYYEARDAY=1",
-        "FREQ=WEEKLY;INTERVAL=9999;BYDAY=MO,TU;BYMONTH=3",
-        "FREQ=MONTHLY;BYSETPOS=2",
-        "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30",
-        "FREQ=MONTHLY;INTERVAL=12;BYMONTH=3",
-        "FREQ=YEARLY;BYDAY=MO,TU,WE,TH,FR,SA,SU;BYMONTHDAY=1;BYMONTH=1;BYSETPOS=366,365,364,363",
-    ],
+    table(__file__, "a_rule_that_never_fires_is_refused_at_once"),
 )
 def test_a_rule_that_never_fires_is_refused_at_once(text: str) -> None:
     minutes = RecurrentMinutes(read_recurrence(text), [540], date(2026, 11, 25))

@@ -30,17 +30,7 @@ def test_an_error_of_a_whole_rule_names_the_rule(rule: str, words: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("  0\t \t7 * *   1 ", "0 7 * * 1"),
-        ("0 7 1 JAN Mon", "0 7 1 jan mon"),
-        ("@yearly", "0 0 1 1 *"),
-        ("@annually", "0 0 1 1 *"),
-        ("@monthly", "0 0 1 * *"),
-        ("@weekly", "0 0 * * 0"),
-        (" @Daily\t", "0 0 * * *"),
-        ("@MIDNIGHT", "0 0 * * *"),
-        ("@hourly", "0 * * * *"),
-    ],
+    table(__file__, "a_rule_is_kept_in_lower_case_with_its_nickname_expanded"),
 )
 def test_a_rule_is_kept_in_lower_case_with_its_nickname_expanded(text: str, expected: str) -> None:
     assert expected == normalised(text)
@@ -48,16 +38,7 @@ def test_a_rule_is_kept_in_lower_case_with_its_nickname_expanded(text: str, expe
 
 @pytest.mark.parametrize(
     ("text", "is_wildcard"),
-    [
-        ("@hourly", True),
-        ("0 * * * *", True),
-        ("*/15 2 * * *", True),
-        ("*,5 2 * * *", True),
-        ("0 */2 * * *", True),
-        ("0 0-23 * * *", False),
-        ("5,* 2 * * *", False),
-        ("0 0 * * *", False),
-    ],
+    table(__file__, "a_rule_is_a_wildcard_if_its_minute_or_hour_begins_with_a_star"),
 )
 def test_a_rule_is_a_wildcard_if_its_minute_or_hour_begins_with_a_star(
     text: str, is_wildcard: bool
@@ -68,13 +49,9 @@ def test_a_rule_is_a_wildcard_if_its_minute_or_hour_begins_with_a_star(
 @pytest.mark.parametrize(
     ("text", "days"),
     [
-        pytest.param("0 0 13 * 5", [2, 9, 13, 16, 23, 30], id="either_is_enough"),
-        pytest.param("0 0 */2 * 5", [9, 23], id="both_when_the_day_begins_with_a_star"),
-        pytest.param("0 0 13 * */2", [13], id="both_when_the_weekday_begins_with_a_star"),
+        *table(__file__, "days_of_month_and_of_week_combine_as_in_debian"),
         pytest.param("0 0 13 * 0-7", [*range(1, 32)], id="a_full_weekday_list_is_enough"),
-        pytest.param("0 0 *,13 * 5", [2, 9, 16, 23, 30], id="a_star_first_in_a_list"),
         pytest.param("0 0 13,* * 5", [*range(1, 32)], id="a_star_not_first_in_a_list"),
-        pytest.param("0 0 * * 7", [4, 11, 18, 25], id="seven_is_sunday"),
     ],
 )
 def test_days_of_month_and_of_week_combine_as_in_debian(text: str, days: list[int]) -> None:

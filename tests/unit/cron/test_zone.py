@@ -25,15 +25,7 @@ DISTINCT = distinct_names()
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [
-        ("Europe/Paris", "Europe/Paris"),
-        ("europe/paris", "Europe/Paris"),
-        ("AMERICA/ARGENTINA/BUENOS_AIRES", "America/Argentina/Buenos_Aires"),
-        ("asia/calcutta", "Asia/Calcutta"),
-        ("utc", "UTC"),
-        ("etc/gmt+5", "Etc/GMT+5"),
-        ("est5edt", "EST5EDT"),
-    ],
+    table(__file__, "a_zone_keeps_its_name_in_canonical_spelling"),
 )
 def test_a_zone_keeps_its_name_in_canonical_spelling(name: str, expected: str) -> None:
     assert expected == CronSchedule("* * * * *", name).zone

@@ -13,6 +13,7 @@ from models.action.rules import CronModel, DueDateModel, SolarModel
 from models.action.when import WhenModel
 from models.parsing import Reading
 from tests.factories import STEPS, make_rule
+from tests.tables import table
 from tests.unit.models.action.minimal import NOW, action
 
 PARIS = Reading(default_zone="Europe/Paris", created_at=NOW)
@@ -97,13 +98,7 @@ def test_an_interval_is_at_least_the_tick_of_the_daemon(tick_s: int) -> None:
 
 @pytest.mark.parametrize(
     ("starting_at", "zone", "expected"),
-    [
-        pytest.param("2026-12-01T11:00:00", "Europe/Paris", "2026-12-01T10:00:00Z", id="winter"),
-        pytest.param("2026-07-01T11:00:00", "Europe/Paris", "2026-07-01T09:00:00Z", id="summer"),
-        pytest.param("2027-03-28T02:30:00", "Europe/Paris", "2027-03-28T01:00:00Z", id="skipped"),
-        pytest.param("2026-12-01T11:00:00Z", "Europe/Paris", "2026-12-01T11:00:00Z", id="offset"),
-        pytest.param("2026-12-01T11:00:00", None, "2026-12-01T02:00:00Z", id="the_small_app's"),
-    ],
+    table(__file__, "an_interval_begins_at_a_time_of_its_own_zone"),
 )
 def test_an_interval_begins_at_a_time_of_its_own_zone(
     starting_at: str, zone: str | None, expected: str
