@@ -13,12 +13,14 @@ import sqlalchemy as sa
 
 from benchmarks.filling import Filling, analyze, bulk_insert, fill_actions, instant, park
 from broker.app import configure
+from broker.in_use import settings_in_use
 from models.fingerprint import operation_id
 from models.operation import ENDED
 from models.sql import read_clock
 from models.tables import notices, operations
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine, reading
+from tests.celery_messages import allowing
 from tests.integration.statements.plans import Statements
 from tests.servers import Broker, PostgreSQL
 
@@ -126,6 +128,15 @@ def quiet(request: pytest.FixtureRequest, copies: Copies) -> Iterator[Filled]:
 def statements(filled: Filled) -> Statements:
     """Nothing captured yet."""
     return Statements(filled.engine)
+
+
+@pytest.fixture
+def allowed() -> Iterator[None]:
+    """Tasks of the user's own may be sent."""
+    before = settings_in_use()
+    configure(allowing(before, "shop.*"))
+    yield
+    configure(before)
 
 
 def fill_operations(engine: sa.Engine, uids: list[UUID], now: datetime) -> None:

@@ -5,6 +5,7 @@ parameters and the one for all parameters are asked.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from datetime import timedelta
 from uuid import uuid4
 
@@ -14,37 +15,38 @@ import sqlalchemy as sa
 from benchmarks.filling import analyze, bulk_insert, instant
 from data.store.status import statuses_of
 from models.fingerprint import operation_id
-from models.operation import OperationState
-from models.sql import read_clock
-from models.store import (
-    actions,
-    key_values,
-    measures,
-    notices,
-    overview,
-)
+from models.job import id_of
+from models.sql import database_now, read_clock
+from models.store import actions, key_values, measures, overview
 from models.store.actions import cursors, search
+from models.store.actions import jobs as action_jobs
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import backfills, heartbeat, pages, reserve
-from models.store.operations.end import Outcome
+from models.store.operations import backfills, external_send, pages, reserve
 from models.store.operations.reserve import Message
 from models.store.operations.start_checks import NotClaimed
-from models.store.operations.take import Claim
+from models.store.people import users
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.store.tenants import app_overview
 from models.tables import action_cursor, operations
 from runtime.database import reading
 from runtime.sections import AlertSettings
 from scheduler.changes import deletion, editing
-from scheduler.on_demand import backfill, cancel, restart
+from scheduler.on_demand import backfill
 from scheduler.on_demand.backfill_range import BackfillRequest
 from scheduler.sweep import Sweeper, dispatch_ready
 from scheduler.tick import tick
 from tasks import backfill as filling
-from tests.attempts import beat, end
 from tests.factories import author, make_action, update_operation
-from tests.integration.statements.acts import SUCCESS, assert_indexed, claimed, ended, make
+from tests.integration.statements.acts import (
+    ACTS,
+    RULES,
+    assert_indexed,
+    claimed,
+    ended,
+    make,
+    of_the_application,
+)
 from tests.integration.statements.conftest import ACTIONS, MINUTE, STALE, WAITING, Filled
 from tests.integration.statements.plans import PARTIAL, Statements
 
@@ -100,22 +102,6 @@ def test_dispatch_reserves_marks_and_releases(filled: Filled, statements: Statem
             reserve.release_unsent(connection, messages)
 
     assert_indexed(statements, "operations_to_send")
-
-
-def test_a_claim_its_writes_and_its_end(filled: Filled, statements: Statements) -> None:
-    _, first, _ = make(filled, "claimed")
-    story = heartbeat.ProgressUpdate({"message": "half"}, [{"message": "a line"}])
-
-    with statements.captured():
-        taken = claimed(filled, first)
-        with filled.engine.begin() as connection:
-            heartbeat.memory(connection, filled.due[0], None)
-            beat(connection, first, 1)
-            beat(connection, first, 1, story)
-        ended(filled, first)
-
-    assert isinstance(taken, Claim)
-    assert_indexed(statements, "operations_waiting")
 
 
 @pytest.mark.parametrize(
@@ -206,13 +192,10 @@ def test_active_backfills_are_found_among_many(filled: Filled, statements: State
     assert_indexed(statements, "backfills_to_send", "backfills_of_action")
 
 
-def test_a_backfill_a_retry_and_a_cancel(filled: Filled, statements: Statements) -> None:
-    action, first, second = make(filled, "filled", when={"cron_rule": "* * * * *"})
+def test_a_backfill_is_recorded_and_cancelled(filled: Filled, statements: Statements) -> None:
+    action, *_ = make(filled, "filled", when={"cron_rule": "* * * * *"})
     last = filled.now - 90 * MINUTE
     asked = BackfillRequest(action.uid, last - 9 * MINUTE, last)
-    claimed(filled, first)
-    with filled.engine.begin() as connection:
-        end(connection, first, 1, Outcome(OperationState.FAILED, is_failure=True), alerts=NO_ALERTS)
 
     with statements.captured():
         id, _ = backfill.start(filled.engine, asked, "tests", timedelta(days=90))
@@ -220,8 +203,6 @@ def test_a_backfill_a_retry_and_a_cancel(filled: Filled, statements: Statements)
         with reading(filled.engine) as connection:
             backfills.states_of(connection, backfills.get(connection, id, WHOLE_INSTALLATION))
         backfill.cancel(filled.engine, action.uid, "tests")
-        restart.retry(filled.engine, first, WHOLE_INSTALLATION, "tests")
-        cancel.cancel(filled.engine, second, WHOLE_INSTALLATION, "tests")
 
     assert told == "done"
     assert_indexed(statements, "operations_of_action", "operations_unstarted")
@@ -247,30 +228,6 @@ def test_the_longest_look_back_is_found(filled: Filled, statements: Statements) 
 
     assert found is None
     assert_indexed(statements, "actions_look_back")
-
-
-def test_a_notice_is_owed_sent_begun_and_ended(filled: Filled, statements: Statements) -> None:
-    hooks = {"on_failure": [{"mail": "ann@example.com"}], "alert_after": 1}
-    action, first, second = make(filled, "told", hooks=hooks, policy={"overlap": "allow"})
-    failed = Outcome(OperationState.FAILED, error="away", is_failure=True)
-
-    with statements.captured():
-        claimed(filled, first)
-        claimed(filled, second)
-        with filled.engine.begin() as connection:
-            owed = end(connection, first, 1, failed, alerts=NO_ALERTS).owed
-            notices.mark_sent(connection, owed)
-            notices.send_soon(connection, owed)
-            begun = [notices.begin(connection, one.id, 1) for one in owed]
-            taken = [one for one in begun if one is not None]
-            notices.put_off(connection, taken[0], "later")
-            notices.finish(connection, taken[1])
-            notices.of_operations(connection, [first])
-            end(connection, second, 1, SUCCESS, alerts=NO_ALERTS)
-
-    assert [one.kind for one in taken] == ["run_ended", "finding_began"]
-    assert action.uid is not None
-    assert_indexed(statements, "notices_of_operation")
 
 
 def test_what_is_overdue_is_found_among_the_unstarted(
@@ -395,10 +352,9 @@ def test_a_small_app_counts_its_actions_and_finds_those_that_refresh(
 
 def test_actions_that_send_tasks_are_found(filled: Filled, statements: Statements) -> None:
     with statements.captured(), filled.engine.begin() as connection:
-        tasks = app_overview.handed_over(connection, 1, 1)
+        app_overview.handed_over(connection, 1, 1)
 
-    scans = [one for one in statements.scans() if one.startswith("actions ")]
-    assert (tasks, scans) == ([], [])
+    assert [one for one in statements.scans() if one.startswith("actions ")] == []
     if filled.engine.dialect.name == "postgresql":
         assert "actions_sending_tasks" in statements.indexes()
 
@@ -450,3 +406,67 @@ def test_what_ended_lately_is_read_by_its_indexes(filled: Filled, statements: St
     whole = [one for reads in statements.reads().values() for one in reads if one.is_whole]
     assert not {one.table for one in whole} & {"missed_spans", "operations", "actions"}
     assert_indexed(statements, "missed_spans_recorded", "operations_finished", "notices_finished")
+
+
+@pytest.mark.usefixtures("allowed")
+def test_sending_tasks_of_the_user_s_own(filled: Filled, statements: Statements) -> None:
+    of_the_application(filled, "handed over", 3)
+
+    with statements.captured():
+        dispatch_ready(filled.engine)
+
+    assert_indexed(statements, "operations_to_send")
+
+
+@pytest.mark.usefixtures("allowed")
+def test_deciding_what_is_in_doubt(filled: Filled, statements: Statements) -> None:
+    (id,) = of_the_application(filled, "left")
+    with filled.engine.begin() as connection:
+        reserved = reserve.reserve_sendable(connection, 1, only=[id])
+        external_send.begin(connection, reserved, RULES, NO_ALERTS)
+    update_operation(filled.engine, id, not_before=database_now(-1.0))
+
+    with statements.captured(), filled.engine.begin() as connection:
+        decided = external_send.decide_doubtful(connection, 10, NO_ALERTS)
+
+    assert dict(decided)[id] == "failed"
+    assert_indexed(statements, "operations_to_send")
+
+
+def test_a_job_and_a_page_of_jobs_are_found(filled: Filled, statements: Statements) -> None:
+    operations = {"job": {"url": "https://example.com/other"}}
+    make_action(filled.engine, name="another job", operations=operations)
+
+    with statements.captured(), reading(filled.engine) as connection:
+        (found,) = action_jobs.with_job(connection, 1, id_of("https://example.com/other"))
+        page = action_jobs.page(connection, 1, None, 50)
+        rest = action_jobs.page(connection, 1, (found["job_id"], found["name"]), 50)
+
+    place = [one["name"] for one in page].index("another job")
+    assert (found["name"], len(rest)) == ("another job", len(page) - place - 1)
+    assert_indexed(statements, "actions_jobs")
+
+
+def test_a_page_of_actions_and_one_of_users_are_found(
+    filled: Filled, statements: Statements
+) -> None:
+    with statements.captured(), reading(filled.engine) as connection:
+        for scope in (Scope(1), WHOLE_INSTALLATION):
+            wanted = search.Asked(scope, search.ActionFilter(), ("a", 1))
+            search.page(connection, wanted, 50)
+        users.page(connection, 1, "a", 50)
+
+    assert_indexed(statements)
+
+
+@pytest.mark.usefixtures("allowed")
+@pytest.mark.parametrize(("act", "indexes"), ACTS)
+def test_what_is_given_is_found_among_many(
+    filled: Filled,
+    statements: Statements,
+    act: Callable[[Filled, Statements], None],
+    indexes: set[str],
+) -> None:
+    act(filled, statements)
+
+    assert_indexed(statements, *indexes)
