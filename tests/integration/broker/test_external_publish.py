@@ -53,6 +53,8 @@ from tests.ticks import LEASE, MINUTE
 from tests.told import told_as
 from tests.transactions import act, execute, fetched, finish
 
+pytestmark = pytest.mark.usefixtures("broker")
+
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 # Messages expire by the sender's clock.
 BEFORE = datetime(2026, 1, 1, tzinfo=UTC)
