@@ -11,6 +11,7 @@ from models.action.event_rules import AfterEventModel, EventRule, OnEventModel
 from models.action.intervals import FromEndModel
 from models.action.rules import CronModel, DueDateModel, SolarModel
 from models.action.when import WhenModel
+from models.fingerprint import drawn_offset, jitter_offset
 from models.parsing import Reading
 from tests.factories import STEPS, make_rule
 from tests.tables import table
@@ -167,3 +168,17 @@ def test_an_interval_from_the_end_has_at_most_one_instant_and_says_so() -> None:
     assert due(rule.from_last_end(since, ended_at)) == since + second + ten
     assert due(rule.from_last_end(since - timedelta(days=99), None)) == rule.starting_at
     assert rule.words("UTC") == "10 minutes after the last run ended, first 2027-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize("each", [False, True])
+def test_jitter_moves_what_is_counted_from_the_end(each: bool) -> None:
+    uid, spread, since = UUID(int=1), timedelta(minutes=5), datetime(2027, 2, 1, tzinfo=UTC)
+    keys = {"every": "PT10M", "from": "end", "jitter": "PT5M", "jitter_each": each}
+    rule = make_rule(**keys)
+    assert isinstance(rule, FromEndModel)
+    named = since + timedelta(hours=1, minutes=10)
+    offset = drawn_offset(uid, named, spread) if each else jitter_offset(uid, spread)
+
+    counted = rule.from_last_end(since, since + timedelta(hours=1))
+
+    assert counted.schedule(uid).next(since) == named + offset
