@@ -34,10 +34,11 @@ def test_a_change_is_made_to_the_revision_that_was_read(editor: httpx.Client) ->
 
 
 def test_a_change_names_what_it_was_made_to(editor: httpx.Client) -> None:
-    refused = editor.put("/api/actions/nightly", json=HOURLY)
-    odd = editor.put("/api/actions/nightly", json=HOURLY, headers={"If-Match": '"abc"'})
+    wrong = ({}, {"If-Match": '"abc"'}, {"If-Match": '""'}, {"If-None-Match": '"1"'})
 
-    assert (refused.status_code, odd.status_code) == (428, 422)
+    refused = [editor.put("/api/actions/nightly", json=HOURLY, headers=one) for one in wrong]
+
+    assert [one.status_code for one in refused] == [428, 422, 422, 422]
     assert editor.get("/api/actions/nightly").json()["revision"] == 1
 
 

@@ -123,11 +123,20 @@ def test_the_first_actions_are_those_with_problems_then_running_then_the_next(
     ended(web, "runs", "running")
     ended(web, "failed", "failed")
 
-    shown = overview(client)
+    shown = overview(client, timeline="true")
 
     in_order = [one["name"] for one in shown["actions"] if one["name"] != "maintenance"]
     assert in_order == ["failed", "runs", "soon", "late", "nightly"]
     assert [one["state"] for one in shown["actions"][:3]] == ["failed", "running", None]
+
+
+def test_of_many_actions_thirty_are_shown_and_all_counted(web: Web, client: httpx.Client) -> None:
+    often = {**NIGHTLY, "when": {"every": 600}}
+    changes.add(web.shop, [{**often, "name": f"action {number}"} for number in range(40)])
+
+    shown = overview(client)
+
+    assert (len(shown["actions"]), shown["action_count"]) == (30, 42)
 
 
 def test_an_overview_counts_what_ran_waits_and_is_due(web: Web, client: httpx.Client) -> None:
