@@ -34,11 +34,12 @@ def test_a_change_is_made_to_the_revision_that_was_read(editor: httpx.Client) ->
 
 
 def test_a_change_names_what_it_was_made_to(editor: httpx.Client) -> None:
-    wrong = ({}, {"If-Match": '"abc"'}, {"If-Match": '""'}, {"If-None-Match": '"1"'})
+    wrong = [("If-Match", '"abc"'), ("If-Match", '""'), ("If-None-Match", '"1"')]
 
-    refused = [editor.put("/api/actions/nightly", json=HOURLY, headers=one) for one in wrong]
+    unnamed = editor.put("/api/actions/nightly", json=HOURLY)
+    refused = [editor.put("/api/actions/nightly", json=HOURLY, headers=[one]) for one in wrong]
 
-    assert [one.status_code for one in refused] == [428, 422, 422, 422]
+    assert [unnamed.status_code, *(one.status_code for one in refused)] == [428, 422, 422, 422]
     assert editor.get("/api/actions/nightly").json()["revision"] == 1
 
 
