@@ -117,6 +117,9 @@ def test_a_small_app_is_changed_by_the_document_that_was_read(web: Web) -> None:
 
     assert (changed.status_code, changed.json()["change"]) == (200, "changed")
     assert lost.status_code == 412
+    made = admin.put("/api/apps/new", json={"name": "new"}, headers={"If-None-Match": "*"})
+    gone = admin.put("/api/apps/old", json={"name": "old"}, headers=tag)
+    assert (made.json()["change"], gone.status_code) == ("created", 412)
     none_yet = admin.put(f"/api/apps/{APP}", json=document, headers={"If-None-Match": "*"})
     told = f'small app "{APP}" already exists'
     assert (none_yet.status_code, none_yet.json()["detail"]) == (412, told)
