@@ -91,7 +91,7 @@ def test_no_row_stops_what_is_not_its_own(furnished: Furnished) -> None:
             told |= furnished.blamed(broken, why)
 
     assert not told, "\n".join(f"{one}: {why}" for one, why in told.items())
-    assert taken > (700 if furnished.engine.dialect.name == "sqlite" else 150)
+    assert taken > (350 if furnished.engine.dialect.name == "sqlite" else 150)
 
 
 @pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
