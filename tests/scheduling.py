@@ -39,41 +39,47 @@ ON_BOTH = (
 STORES = ("sqlite", "postgresql")
 # `make test-slow` runs these on the store that `make test` leaves out.
 KERNEL = "tests/integration/scheduler/"
-# Rare ground, or seconds for each case: environments, simulated worlds, inputs of attackers, the
-# consoles of all pages, pictures, other schedulers' tables, outages that few installations meet.
+# What kills, freezes or restarts processes, a RabbitMQ, a browser; rare ground; seconds for each
+# case: environments, simulated worlds, inputs of attackers, the consoles of all pages.
 SLOW = (
-    *("tests/packages/", "tests/worlds/", "tests/fuzz/", "benchmarks/test_benchmarks"),
+    *("tests/acceptance/", "tests/packages/", "tests/worlds/", "tests/fuzz/", "test_storm"),
+    *("rabbitmq", "broker/test_exchanges", "broker/test_whose_error", "benchmarks/test_benchmarks"),
     *(f"hostile/test_{name}" for name in ("corpus", "cut_sources", "downloads")),
-    *("docs/test_examples", "docs/test_first_change"),
-    *("dashboard/test_pictures", "test_every_page_is_sound", "test_no_page_loses_what_it_shows"),
-    *("test_an_import_larger_than_its_memory", "behaves_like_debian_at_its_changes"),
-    "test_the_instants_of_random_rules_are_the_same",
-    *(f"interop/test_{name}" for name in ("apscheduler", "django_beat", "redbeat")),
-    *(f"web/test_{name}" for name in ("behind_nginx", "django", "generated_client")),
-    "test_a_generator_finds_no_fault",
-    *(f"acceptance/test_{name}." for name in (
-        "deployed_commands", "example_steps", "failover", "few_rights",
-        "follow_confined", "follow_once", "follow_outage", "follow_phases", "followed_ends",
-        "full", "killed_import", "killed_mail", "production", "quorum_queues", "read_only",
-        "restore", "restore_instant", "rotation", "shared_broker", "standing", "systemd_notify",
-        "walls", "went_back",
-    )),
-)  # fmt: skip
+    *("docs/test_examples", "docs/test_first_change", "statements/test_event_indexes"),
+    *(f"dashboard/test_{name}" for name in ("form", "in_browser", "many_runs", "pictures")),
+    *(f"interop/test_{name}" for name in ("apscheduler", "django_beat", "move_back", "redbeat")),
+    *(f"tasks/test_{name}" for name in ("hostile_chats", "machine_clock")),
+    *(
+        f"web/test_{name}"
+        for name in ("behind_nginx", "django", "generated_client", "slow_editors")
+    ),
+    *("test_broken_rows", "test_explain_broken_rows", "test_a_year_of_ends_ticks_and_pauses"),
+    *("test_an_import_larger_than_its_memory", "test_a_generator_finds_no_fault"),
+    *("behaves_like_debian_at_its_changes", "test_the_instants_of_random_rules_are_the_same"),
+    *("test_no_change_of_any_zone_is_overlooked", "test_the_stretches_of_every_zone"),
+)
 # One case of each kind, which `make test` keeps.
 KEPT = (
-    "test_beside_an_application_nothing_of_the_server_can_be_imported",
+    "test_up_runs_the_demo_within_two_ticks",
+    "test_two_daemons_at_once_send_each",
+    "test_a_daemon_killed_between_sending_and_marking_sends_twice_and_runs_once",
+    *("test_worker_contract.py::test_a_killed", "test_the_step_alone_whose_process_was_killed"),
+    "test_it_is_recorded_sent_and_run_once_under_its_documented_id",
+    "test_a_database_that_is_restarted_costs_no_lease_and_no_outcome",
+    "test_what_is_due_while_the_disk_is_full_runs_once_there_is_room",
+    "test_a_followed_task_runs_once_and_ends_on_record",
+    "test_whatever_a_task_raises_itself_fails_it_and_is_no_loss_of_its_worker",
+    "test_what_rabbitmq_confirmed_and_dropped_is_sent_again",
+    *("test_the_keyboard_alone_writes_an_action", "test_an_action_is_made_run_and_cancelled"),
+    "test_the_database_refuses_what_a_column_does_not_hold",
     "test_no_promise_is_broken_in_some_worlds[fixed]",
     "test_no_input_breaks_a_promise[documents]",
     "test_a_benchmark_measures_something[sqlite-bench_due]",
     *("test_the_corpus_has_hundreds_of_files", "test_no_small_file_exceeds_the_limits[0]"),
     "test_a_list_that_is_cut_anywhere_is_not_imported",
-    *("page_shows[README.md]", "page_shows[docs/tutorial.md]", "test_an_output_that_differs"),
-    *("test_each_kind_of_outcome", "test_entries_become_actions"),
-    "test_what_the_pages_load_is_found",
-    "test_what_is_due_while_the_disk_is_full_runs_once_there_is_room",
-    "test_whatever_a_task_raises_itself_fails_it_and_is_no_loss_of_its_worker",
+    *("page_shows[README.md]", "test_an_output_that_differs"),
+    *("test_entries_become_actions", "test_what_the_pages_load_is_found"),
     "behaves_like_debian_at_its_changes[2027]",
-    *("test_every_page_is_sound[1440]", "test_the_admin_lists_edits_and_deletes"),
 )
 
 
