@@ -1,6 +1,6 @@
 """Plain factories of what tests need: valid and dull by default."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 from threading import Event
 from time import monotonic
@@ -101,12 +101,13 @@ def make_action(
     return changed
 
 
-def set_back(engine: sa.Engine, uid: UUID, since: datetime) -> None:
-    """Let an action be decided from `since`, as if it had been stored then and no tick had come."""
+def set_back(engine: sa.Engine, uids: UUID | Collection[UUID], since: datetime) -> None:
+    """Let actions be decided from `since`, as if they were stored then and no tick had come."""
+    uids = [uids] if isinstance(uids, UUID) else uids
     with engine.begin() as connection:
         instants = dict.fromkeys(("watermark", "effective_from", "next_occurrence_at"), since)
-        cursors.advance(connection, [{"action_uid": uid, **instants}])
-        its = revisions.c.action_uid == uid
+        cursors.advance(connection, [{"action_uid": uid, **instants} for uid in uids])
+        its = revisions.c.action_uid.in_(uids)
         connection.execute(sa.update(revisions).where(its).values(effective_from=since))
 
 

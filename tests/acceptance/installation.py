@@ -161,12 +161,15 @@ class Installation:
         when = {"every": f"PT{TICK_S}S", "starting_at": first.isoformat()}
         policy = {"overlap": "allow", "catch_up": "all", "ends_at": ends.isoformat()}
         steps = {"trace_one": True}
-        return self._store(
+        stored = self._store(
             *(
                 make_document(name=f"action {n}", when=when, operations=steps, policy=policy)
                 for n in range(count)
             )
         )
+        # It may take longer than until the first tick.
+        set_back(self.engine, [one.uid for one in stored], first - timedelta(seconds=1))
+        return stored
 
     def operation(self, action: Change, minutes_ago: int = 0) -> UUID:
         """Record an operation of an action; the next tick, or `send`, sends it."""
