@@ -220,14 +220,17 @@ class Processes:
 
 
 def _is_over(process: psutil.Process) -> bool:
-    return process.status() in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
+    try:
+        return process.status() in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
+    except psutil.NoSuchProcess:
+        return True
 
 
 def kill(pid: int) -> None:
     """Kill a process that is not a child of ours; return when it is gone."""
     process = psutil.Process(pid)
     process.kill()
-    until(lambda: not process.is_running() or _is_over(process), f"{pid} is gone")
+    until(lambda: _is_over(process), f"{pid} is gone")
 
 
 def python(*arguments: str) -> list[str]:
