@@ -252,6 +252,18 @@ def test_a_manual_run_is_not_overtaken_by_an_earlier_occurrence(engine: sa.Engin
     assert states[manual_run] != "skipped"
 
 
+def test_no_action_overtakes_what_another_has_at_an_earlier_minute(engine: sa.Engine) -> None:
+    each_two = {"cron_rule": "*/2 * * * *", "timezone": "UTC"}
+    some = [make_action(engine, name="a", when=each_two, since=SEVEN - MINUTE)]
+    some += [make_action(engine, name="b", since=SEVEN - MINUTE)]
+
+    run_tick(engine, SEVEN + MINUTE)
+
+    newest = [rows_of(engine, one)[-1] for one in some]
+    assert [row["occurrence_at"] for row in newest] == [SEVEN, SEVEN + MINUTE]
+    assert {row["state"] for row in newest} == {"queued"}
+
+
 def test_what_has_begun_is_not_overtaken(engine: sa.Engine) -> None:
     action = make_action(engine, since=SEVEN - MINUTE)
     run_tick(engine, SEVEN)
