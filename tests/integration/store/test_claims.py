@@ -18,7 +18,7 @@ from models.store.operations.causes import Causes
 from models.store.operations.end import Outcome
 from models.store.operations.record import keep_newest
 from models.store.operations.start_checks import TAKEN, NotClaimed, NotStarted
-from models.store.operations.take import Claim
+from models.store.operations.take import Claim, ClaimRequest, claim
 from models.tables import action_state, operations
 from scheduler.changes import editing
 from tasks import lease
@@ -48,6 +48,18 @@ def test_two_claims_side_by_side_have_one_winner(engine: sa.Engine) -> None:
 
     assert sum(isinstance(one, Claim) for one in won) == 1
     assert sum(one is TAKEN for one in won) == 3
+
+
+def test_a_worker_that_asks_twice_with_one_secret_has_one_claim(engine: sa.Engine) -> None:
+    operation = make_operation(engine, make_action(engine), NOON)
+    wanted = ClaimRequest(operation, 1, "tests")
+
+    first, again = (act(engine, claim, wanted, NO_ALERTS) for _ in range(2))
+
+    assert isinstance(first, Claim)
+    assert isinstance(again, Claim)
+    assert first.key == again.key == wanted.key
+    assert act(engine, claim, ClaimRequest(operation, 1, "tests"), NO_ALERTS) is TAKEN
 
 
 def _end(engine: sa.Engine, operation: UUID, attempt: int = 1) -> list[UUID]:
