@@ -159,7 +159,7 @@ def _counted_by_amqp(connection: Connection, name: str) -> tuple[int, int]:
 def _counted_by_redis(channel: Any, name: str) -> int:
     """Return how many messages the lists of a queue hold, by one round trip.
 
-    kombu asks twice, by clients of its own: a third of what a tick without due actions takes.
+    kombu asks twice, by clients of its own: a quarter of what a tick without due actions takes.
     """
     with channel.client.pipeline(transaction=False) as pipeline:
         for priority in channel.priority_steps:
