@@ -159,7 +159,8 @@ class Installation:
         first = soon.replace(second=soon.second // TICK_S * TICK_S, microsecond=0)
         ends = first + ticks * timedelta(seconds=TICK_S)
         when = {"every": f"PT{TICK_S}S", "starting_at": first.isoformat()}
-        policy = {"overlap": "allow", "catch_up": "all", "ends_at": ends.isoformat()}
+        policy = {"overlap": "allow", "catch_up": "all", "look_back": "PT5M"}
+        policy["ends_at"] = ends.isoformat()
         steps = {"trace_one": True}
         stored = self._store(
             *(
