@@ -161,5 +161,6 @@ def with_names() -> sa.Select[Any]:
     return (
         sa.select(operations, *names)
         .join(actions, actions.c.uid == operations.c.action_uid)
-        .join(small_apps, small_apps.c.id == operations.c.small_app_id)
+        # By the small app of what is found: SQLite would search all that each one ever ran.
+        .join(small_apps, small_apps.c.id == operations.c.small_app_id + 0)
     )
