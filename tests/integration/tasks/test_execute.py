@@ -128,19 +128,21 @@ def test_a_retry_waits_for_its_backoff(engine: sa.Engine, settings: Settings) ->
         engine,
         Registry(),
         operations={"bad": True},
-        policy={"retry": {"max_attempts": 2, "backoff": ["PT2M"]}},
+        policy={"retry": {"max_attempts": 3, "backoff": ["PT2M", "PT5M"]}},
     )
     operation = make_operation(engine, action, NOON)
 
-    run_one(engine, settings, operation)
-    late = run_one(engine, settings, operation, attempt=1)
+    for attempt, minutes in ((1, 2), (2, 5)):
+        run_one(engine, settings, operation, attempt=attempt)
+        late = run_one(engine, settings, operation, attempt=attempt)
 
-    row = row_of(engine, operation)
-    waits = row["not_before"] - datetime.now(UTC)  # noqa: TID251
-    assert (row["state"], row["attempt"], row["error"]) == ("pending", 2, "RuntimeError: broken")
-    assert timedelta(minutes=1, seconds=30) < waits <= timedelta(minutes=2)
-    assert late == NotClaimed.TAKEN
-    assert run_one(engine, settings, operation, attempt=2) == "failed"
+        row = row_of(engine, operation)
+        waits = row["not_before"] - datetime.now(UTC)  # noqa: TID251
+        assert (row["state"], row["attempt"]) == ("pending", attempt + 1)
+        assert row["error"] == "RuntimeError: broken"
+        assert timedelta(minutes=minutes - 0.5) < waits <= timedelta(minutes=minutes)
+        assert late == NotClaimed.TAKEN
+    assert run_one(engine, settings, operation, attempt=3) == "failed"
 
 
 def test_a_permanent_failure_is_not_retried(engine: sa.Engine, settings: Settings) -> None:
