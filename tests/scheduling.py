@@ -11,18 +11,10 @@ from xdist.scheduler import LoadGroupScheduling
 BY_STORE = ("tests/integration/statements/", "tests/integration/benchmarks/")
 # They use a server, a browser or environments that take seconds to start or to make.
 BY_START = {
-    "RabbitMQ": (*("rabbitmq", "broker/test_exchanges", "scheduler/test_lost_messages"),),
+    "RabbitMQ": ("rabbitmq", "broker/test_exchanges", "scheduler/test_lost_messages"),
     "Chromium": (
-        *(
-            f"dashboard/test_{name}"
-            for name in (
-                "everyday_tasks",
-                "in_browser",
-                "pictures",
-                "small_app_page",
-            )
-        ),
-        "web/test_django",
+        *(f"dashboard/test_{name}" for name in ("everyday_tasks", "in_browser", "pictures")),
+        *("dashboard/test_small_app_page", "web/test_django"),
     ),
     "a second Chromium": (
         *(f"dashboard/test_{name}" for name in ("form", "many_runs", "other_sites", "pauses")),
@@ -50,12 +42,9 @@ SLOW = (
     *(f"dashboard/test_{name}" for name in ("form", "in_browser", "many_runs", "pictures")),
     *(f"interop/test_{name}" for name in ("apscheduler", "django_beat", "move_back", "redbeat")),
     *(f"tasks/test_{name}" for name in ("hostile_chats", "machine_clock")),
-    *(
-        f"web/test_{name}"
-        for name in ("behind_nginx", "django", "generated_client", "slow_editors")
-    ),
+    *(f"web/test_{name}" for name in ("behind_nginx", "django", "generated_client")),
+    *("web/test_slow_editors", "test_a_generator_finds_no_fault"),
     *("test_broken_rows", "test_explain_broken_rows", "test_a_year_of_ends_ticks_and_pauses"),
-    *("test_an_import_larger_than_its_memory", "test_a_generator_finds_no_fault"),
     *("behaves_like_debian_at_its_changes", "test_the_instants_of_random_rules_are_the_same"),
     *("test_no_change_of_any_zone_is_overlooked", "test_the_stretches_of_every_zone"),
 )
@@ -78,7 +67,7 @@ KEPT = (
     "test_a_benchmark_measures_something[sqlite-bench_due]",
     *("test_the_corpus_has_hundreds_of_files", "test_no_small_file_exceeds_the_limits[0]"),
     "test_a_list_that_is_cut_anywhere_is_not_imported",
-    *("test_rows[", "test_parquet_keeps_its_types", "test_rows_of_a_query_come_into_staging"),
+    *("test_rows[", "test_parquet_keeps_its_types"),
     *("page_shows[README.md]", "test_an_output_that_differs"),
     *("test_entries_become_actions", "test_what_the_pages_load_is_found"),
     "behaves_like_debian_at_its_changes[2027]",

@@ -10,15 +10,13 @@ from pydantic import SecretStr
 from broker.app import configure
 from broker.celery_rules import rules_of
 from models.sql import database_now
-from models.store.notices.alerting import NO_ALERTS
 from runtime.config import Settings, load_settings
 from scheduler.changes import Change
-from scheduler.sweep import Sweeper
-from scheduler.tick import TickReport, tick
 from services.doctor.celery import check_broker
 from tests.celery_messages import celery_action, celery_messages
 from tests.factories import make_action, make_operation, row_of, rows_of, update_operation
 from tests.servers import Broker
+from tests.ticks import run_tick
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 NOWHERE = "redis://127.0.0.1:1/0"
@@ -56,16 +54,12 @@ def due(engine: sa.Engine, its: Settings) -> tuple[Change, Change]:
     return make_action(engine, since=since), theirs
 
 
-def run_tick(engine: sa.Engine) -> TickReport:
-    return tick(engine, NOON, Sweeper(timedelta(seconds=45), NO_ALERTS))
-
-
 def test_a_task_goes_to_the_application_s_own_broker(
     engine: sa.Engine, broker: Broker, settings: Settings, shop: str
 ) -> None:
     ours, theirs = due(engine, using(settings, shop))
 
-    assert run_tick(engine).sent == 2
+    assert run_tick(engine, NOON).sent == 2
 
     (row,) = rows_of(engine, theirs)
     (there,) = celery_messages(broker, database=SHOP)
@@ -79,7 +73,7 @@ def test_while_the_application_s_broker_is_down_our_own_queues_go_on(
     its = using(settings, NOWHERE)
     ours, theirs = due(engine, its)
 
-    report = run_tick(engine)
+    report = run_tick(engine, NOON)
 
     assert (report.sent, report.broker_error) == (1, None)
     assert report.application_broker_error is not None
@@ -98,7 +92,7 @@ def test_while_our_broker_is_down_the_application_s_tasks_go_on(
     waiting = make_operation(engine, theirs, NOON - timedelta(minutes=5))
     update_operation(engine, waiting, not_before=database_now(-1.0))
 
-    report = run_tick(engine)
+    report = run_tick(engine, NOON)
 
     assert report.sent == 2
     assert report.broker_error is not None

@@ -39,13 +39,9 @@ from tests.virtual_clock import VirtualClock
 StoreAll = Callable[..., list[Change]]
 
 
-def clock(engine: sa.Engine) -> datetime:
-    return clock_of(engine)
-
-
 def test_an_edit_decides_the_old_rule_first(engine: sa.Engine, broker: Broker) -> None:
     action = make_action(engine)
-    before = clock(engine)
+    before = clock_of(engine)
     set_back(engine, action.uid, before - 2 * MINUTE)
 
     changed = apply_all(
@@ -56,7 +52,7 @@ def test_an_edit_decides_the_old_rule_first(engine: sa.Engine, broker: Broker) -
     assert (changed.change, changed.revision) == (Done.CHANGED, 2)
     assert [row["revision"] for row in rows] == [1] * len(rows)
     assert [row["state"] for row in rows][-1] == "queued"
-    assert before - MINUTE < rows[-1]["occurrence_at"] <= clock(engine)
+    assert before - MINUTE < rows[-1]["occurrence_at"] <= clock_of(engine)
     assert len(broker.messages("quick")) == 1
     assert cursor_of(engine, action)["watermark"] >= before
 
@@ -64,7 +60,7 @@ def test_an_edit_decides_the_old_rule_first(engine: sa.Engine, broker: Broker) -
 def test_a_change_behind_what_is_decided_gives_no_occurrence_a_second_outcome(
     engine: sa.Engine,
 ) -> None:
-    now = clock(engine).replace(second=0, microsecond=0)
+    now = clock_of(engine).replace(second=0, microsecond=0)
     action = make_action(engine, since=now)
     run_tick(engine, now + 60 * MINUTE)
 
@@ -80,7 +76,7 @@ def test_a_change_behind_what_is_decided_gives_no_occurrence_a_second_outcome(
 def test_a_new_rule_never_runs_the_past(engine: sa.Engine) -> None:
     never = {"cron_rule": "0 0 1 1 *", "timezone": "UTC"}
     action = make_action(engine, when=never)
-    set_back(engine, action.uid, clock(engine) - timedelta(minutes=4))
+    set_back(engine, action.uid, clock_of(engine) - timedelta(minutes=4))
 
     apply_all(engine, [make_document()], author())
     edited_at = cursor_of(engine, action)["watermark"]
@@ -91,11 +87,11 @@ def test_a_new_rule_never_runs_the_past(engine: sa.Engine) -> None:
 
 def test_pausing_decides_what_was_due_and_resuming_catches_nothing_up(engine: sa.Engine) -> None:
     action = make_action(engine)
-    set_back(engine, action.uid, clock(engine) - 2 * MINUTE)
+    set_back(engine, action.uid, clock_of(engine) - 2 * MINUTE)
 
     editing.set_active(engine, action.uid, active=False, author=author())
     recorded = len(rows_of(engine, action))
-    run_tick(engine, clock(engine) + timedelta(hours=1))
+    run_tick(engine, clock_of(engine) + timedelta(hours=1))
     paused = len(rows_of(engine, action))
 
     assert recorded >= 1
@@ -103,7 +99,7 @@ def test_pausing_decides_what_was_due_and_resuming_catches_nothing_up(engine: sa
     assert cursor_of(engine, action)["next_occurrence_at"] is None
 
     editing.set_active(engine, action.uid, active=True, author=author())
-    run_tick(engine, clock(engine))
+    run_tick(engine, clock_of(engine))
     assert len(rows_of(engine, action)) == recorded
 
 
@@ -133,7 +129,7 @@ def test_a_name_is_taken_once(engine: sa.Engine) -> None:
 
 
 def test_a_past_due_date_may_stay_but_not_come(engine: sa.Engine) -> None:
-    soon = (clock(engine) + timedelta(seconds=1)).replace(microsecond=0) + timedelta(seconds=1)
+    soon = (clock_of(engine) + timedelta(seconds=1)).replace(microsecond=0) + timedelta(seconds=1)
     document = make_document(when={"due_date": soon.isoformat()})
     action = create_all(engine, [document], author())[0]
     past = make_document(when={"due_date": "2020-01-01T00:00:00Z"})
