@@ -17,7 +17,7 @@ from models.store.schema import check_schema
 from models.values import format_instant
 from runtime.clock import monotonic, utc_now
 from runtime.config import Settings
-from runtime.database import DATABASE_AWAY, plan_each_time, reading, unhurried
+from runtime.database import DATABASE_AWAY, each_committed, plan_each_time, reading
 from runtime.logs.events import EventLog
 from runtime.skew import SkewWatch
 from runtime.stopping import Stop
@@ -109,7 +109,7 @@ class Daemon:
             report.clock_skew_s = self.machine_clock.skew_s
         if self._due_at is not None:
             report.lag_s = (report.now - self._due_at).total_seconds()
-        with unhurried(self.engine) as connection:
+        with each_committed(self.engine) as connection:
             ticks.report(connection, self.name, report.now, report.duration_ms, report.figures())
         notify(status(f"last tick {_log(report)}"))
         return report
