@@ -39,7 +39,7 @@ INSERT INTO operations (id, small_app_id, action_uid, revision, occurrence_at, s
   first_started_at, started_at, heartbeat_at, finished_at, worker, steps, progress, result)
 SELECT gen_random_uuid(), 1, one.uid, 1, at, 'success', 'schedule',
   'Scheduled action "' || one.name || '"', 'quick', 'execute_scheduled_action_quick',
-  CAST(one.uid AS text), 1, 1, at, at, at, at, at, at, at, 'quick@worker-1.example.com:123:124',
+  one.uid, 1, 1, at, at, at, at, at, at, at, 'quick@worker-1.example.com:123:124',
   CAST('[{"name":"do_nothing","state":"success",'
     || '"started_at":"2026-11-23T02:40:00.123456+00:00",'
     || '"finished_at":"2026-11-23T02:40:00.125456+00:00"}]' AS json),

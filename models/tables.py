@@ -225,7 +225,7 @@ operations = sa.Table(
     _count("sendings"),
     # Of a `celery_task`, the start of sending it; if it then stays pending, the broker may have it.
     _at("send_started_at"),
-    _text("overlap_key", optional=True),
+    sa.Column("overlap_key", HyphenatedUuid),
     sa.Column("waiting_for", HyphenatedUuid),
     # Whether a manual run mails what a step leaves to the user; null if the user did not say.
     sa.Column("notify", Switch),

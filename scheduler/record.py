@@ -100,7 +100,7 @@ def work_columns(action: ActionRef, plan: Plan, by: CausedBy) -> dict[str, Any]:
         "triggerer": by.triggerer,
         "queue": plan.queue,
         "task": _task(plan),
-        "overlap_key": None if plan.policy.overlap == "allow" else str(action.uid),
+        "overlap_key": None if plan.policy.overlap == "allow" else action.uid,
     }
 
 

@@ -212,7 +212,7 @@ sa.Table(
     count("losses"),
     count("sendings"),
     at("send_started_at"),
-    text("overlap_key", optional=True),
+    sa.Column("overlap_key", UUID),
     sa.Column("waiting_for", UUID),
     sa.Column("notify", FLAG),
     at("recorded_at", optional=False),

@@ -141,10 +141,10 @@ def _start_free(
 ) -> tuple[dict[UUID, OperationFacts], set[UUID]]:
     """Return what is unstarted of these jobs, and which of it started: what no rule keeps back."""
     found = {one.id: one for one in lock_unstarted(connection, wanted)}
-    free: dict[str, UUID] = {}
+    free: dict[UUID, UUID] = {}
     for one in found.values():
         if one.is_free and one.plan.job is not None:
-            free.setdefault(one.overlap_key or str(one.id), one.id)
+            free.setdefault(one.overlap_key or one.id, one.id)
     ids = set(free.values())
     starts = [one for one in wanted if one.id in ids]
     shown = external_worker.columns_of(external_worker.begun(JOB, repeatable=True))

@@ -41,9 +41,7 @@ _last_end = (
 # Neither reads the whole history: a retry of an older operation counts once it runs.
 _is_unfinished = sa.or_(
     sa.exists().where(in_literals(_newest.c.state, UNFINISHED)),
-    sa.exists().where(
-        operations.c.overlap_key == sa.cast(action_cursor.c.action_uid, sa.Text), IS_RUNNING
-    ),
+    sa.exists().where(operations.c.overlap_key == action_cursor.c.action_uid, IS_RUNNING),
 )
 
 

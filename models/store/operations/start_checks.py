@@ -79,7 +79,7 @@ class OperationFacts:
     occurrence_at: datetime
     subject: str | None
     event_at: datetime | None
-    overlap_key: str | None
+    overlap_key: UUID | None
     cause: Cause
     triggerer: str
     # The user's choice about the mail that a step leaves to them.
