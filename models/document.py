@@ -15,16 +15,10 @@ from pydantic import (
 from pydantic_core import InitErrorDetails
 
 from models.errors import Problem
+from models.hints import few_compared
 from models.json_text import TOO_DEEP, unstorable
 from models.parsing import Reading, reading_of
-from models.problems import (
-    few_compared,
-    line_errors,
-    null_values,
-    problems_of,
-    raise_all,
-    unknown_keys,
-)
+from models.problems import line_errors, null_values, problems_of, raise_all, unknown_keys
 
 
 class Document(BaseModel):

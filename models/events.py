@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from models.fingerprint import SEPARATOR
+from models.hints import listed, meant
 from models.operation import OperationState
-from models.problems import listed, meant
 from models.values import parse_name
 
 ACTIVATED = "instance.user.activated"

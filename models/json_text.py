@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from models.errors import InvalidDocument, Problem
-from models.problems import ROOT, path_of
+from models.hints import ROOT, path_of
 
 LONGEST_DOCUMENT = 256 * 1024
 DEEPEST = 32

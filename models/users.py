@@ -16,8 +16,8 @@ from pydantic import (
 from models.action.recipients import EVERYBODY
 from models.document import Document, read_document
 from models.errors import InvalidDocument, Problem
+from models.hints import ROOT
 from models.parsing import Reading, reading_of
-from models.problems import ROOT
 from models.values import (
     Address,
     Flag,

@@ -1,10 +1,9 @@
 """Secrets behind references: read at use, never stored, logged or shown."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from urllib.parse import quote, quote_plus
 
 from runtime.sections import SecretSettings
 
@@ -47,14 +46,6 @@ def resolved(
     if kind == "env":
         return _of_environment(name, os.environ if environ is None else environ)
     return _of_file(Path(name), settings) if kind == "file" else text
-
-
-def hidden(text: str, secrets: Iterable[str]) -> str:
-    """Return `text` with every secret hidden, even where it is quoted as in a URL."""
-    for secret in sorted(filter(None, secrets), key=len, reverse=True):
-        for written in (secret, quote(secret, safe=""), quote(secret), quote_plus(secret)):
-            text = text.replace(written, "***")
-    return text
 
 
 def _check(text: str, kind: str, name: str, settings: SecretSettings, host: str | None) -> None:

@@ -5,8 +5,8 @@ from uuid import uuid4
 from pydantic import Field
 
 from models.errors import NotFound, Refused
+from models.hints import listed
 from models.notices import NoticeKind, Target, shown_target
-from models.problems import listed
 from models.sql import read_clock
 from models.store import tenants
 from models.store.notices import Notice

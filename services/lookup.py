@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from minutebook.steps import SmallApp
 from models.errors import Hint, NotFound, Refused
-from models.problems import MOST_COMPARED, listed, nearest
+from models.hints import MOST_COMPARED, listed, nearest
 from models.store import actions, operations, tenants
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.store.tenants.closing import closing_rows

@@ -17,7 +17,7 @@ from models.action.document import ScheduledActionModel
 from models.action.recipients import EVERYBODY, RecipientFilterModel
 from models.celery_task import DEFAULT_QUEUE, Signatures, misfit
 from models.events import CREATED
-from models.problems import few_compared, meant
+from models.hints import few_compared, meant
 from models.store import actions as store
 from models.store import tenants
 from models.store.operations.external_send import FOLLOWED_WITHIN

@@ -25,7 +25,8 @@ from models.errors import (
     Refused,
     SchedulerError,
 )
-from models.problems import path_of, remedy_of
+from models.hints import path_of
+from models.problems import remedy_of
 from models.store.schema import UnfitSchema
 from runtime.database import DATABASE_AWAY, reason_of
 from runtime.logs.events import EventLog

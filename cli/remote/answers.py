@@ -16,7 +16,7 @@ from models.errors import (
     Refused,
     SchedulerError,
 )
-from models.problems import ROOT
+from models.hints import ROOT
 
 PREFIX = "urn:minutebook:problem:"
 # The kinds of `web/problems.py` that are an error here too.

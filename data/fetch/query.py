@@ -13,7 +13,7 @@ from data.fetch.rows import Bounds, write_rows
 from data.importing.bad_rows import BadRows
 from data.limits import reading_limits
 from data.settings import FetchSettings, Settings
-from models.problems import unknown_name
+from models.hints import unknown_name
 from runtime.egress.addresses import without_addresses
 from runtime.postgresql import only_read
 from runtime.references import OF_SETTINGS, SecretMissing, resolved

@@ -15,9 +15,11 @@ from data.settings import Settings
 from minutebook.error_text import text_of
 from minutebook.readers import RegisteredReader, registered_readers
 from minutebook.steps import StepContext, StepFailed
-from models.problems import path_of, remedy_of, unknown_name
+from models.hints import path_of, unknown_name
+from models.problems import remedy_of
 from models.references import is_reference
-from runtime.references import SecretMissing, hidden, resolved
+from runtime.hiding import hidden
+from runtime.references import SecretMissing, resolved
 from tasks.bounded.limits import Watch
 
 

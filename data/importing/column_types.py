@@ -100,7 +100,7 @@ def check_key(table: Table, key: Sequence[str], shown: str) -> None:
 def _check_known(table: Table, name: str, shown: str) -> None:
     if name not in table.types:
         # Most imports need no advice, and no pydantic.
-        from models.problems import unknown_name
+        from models.hints import unknown_name
 
         raise SourceFailed(f"{shown} {unknown_name('column', name, table.types)}", permanent=True)
 

@@ -1,30 +1,25 @@
 """Templates in child processes with limits: check them, and render mails.
 
-A template may need any time and memory to parse and to render. The functions that take a `Call` run
-in the child.
+A template may need any time and memory to parse and to render.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, replace
-from time import process_time
+from dataclasses import asdict, replace
 from typing import Any
 
-from data.mail.templates import PARTS, InvalidTemplate, MailTemplate, problems_in, render
-from data.mail.values import sample_of
+from data.mail.templates import PARTS, InvalidTemplate, MailTemplate
+from data.mail.values import NEW_DATA, SAMPLE_NEWS, sample_of
 from models.errors import Problem
-from models.problems import ROOT, few_compared, path_of
+from models.hints import ROOT, path_of
 from tasks.bounded import client
-from tasks.bounded.child import Call
 from tasks.bounded.limits import Limits, OverLimit, Watch
 from tasks.outgoing.mail.message import Content
 
+CHILD = "data.mail.child"
 # The templates of the largest document take 4 s and 100 MiB to parse and to compile.
 LIMITS = Limits(memory_mb=128, cpu_s=5, time_s=60)
 # Mails of one child.
 AT_ONCE = 500
-# An answer ends at these; the client asks for the rest.
-LARGEST_ANSWER = 8 << 20
-ANSWER_S = 1.0
 
 
 def template_problems(document: object) -> list[Problem]:
@@ -54,8 +49,12 @@ def _problems_of(
     if not any(texts.values()):
         return []
     at: list[Any] = []
-    arguments = {"templates": texts, "settings": dict(settings)}
-    call = client.Call(f"{__name__}:check", arguments)
+    arguments = {
+        "templates": texts,
+        "sample": sample_of("", dict(settings)),
+        "own": {NEW_DATA: SAMPLE_NEWS},
+    }
+    call = client.Call(f"{CHILD}:check", arguments)
     try:
         found = client.run(call, LIMITS, Watch(), lambda _kind, place: at.append(place))
     except RecursionError:
@@ -65,30 +64,6 @@ def _problems_of(
         place = path_of(("templates", *at[-1])) if at else ROOT
         return [Problem(place, None, str(error))]
     return [Problem(*one) for one in found]
-
-
-def check(call: Call) -> list[tuple[Any, ...]]:
-    """Return every problem of the call's templates: path, value, remedy."""
-    given = call.arguments
-    with few_compared():
-        return [
-            astuple(problem)
-            for name, texts in given["templates"].items()
-            for problem in _of_parts(call, name, texts, given["settings"])
-        ]
-
-
-def _of_parts(
-    call: Call, name: str, texts: Mapping[str, str], settings: Mapping[str, Any]
-) -> Iterator[Problem]:
-    for part in PARTS:
-        if part not in texts:
-            continue
-        # If a limit ends this process, the client knows where it was.
-        call.note("at", [name, part])
-        for one in problems_in(part, texts[part], sample_of(name, settings)):
-            remedy = f"{one.remedy} (line {one.line})" if one.line else one.remedy
-            yield Problem(path_of(("templates", name, part)), one.value, remedy)
 
 
 def rendered(
@@ -112,25 +87,7 @@ def _asked(
     template: MailTemplate, shared: Mapping[str, Any], each: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     arguments = {"template": asdict(template), "shared": dict(shared), "each": each}
-    call = client.Call(f"{__name__}:render_mails", arguments)
+    call = client.Call(f"{CHILD}:render_mails", arguments)
     limits = replace(LIMITS, shown=f"template {template.name}")
     made: dict[str, Any] = client.run(call, limits, Watch())
     return made
-
-
-def render_mails(call: Call) -> dict[str, Any]:
-    """Return the rendered mails of the first recipients, and why the next one failed, if it did."""
-    given = call.arguments
-    template = MailTemplate(**given["template"])
-    made: list[tuple[Any, ...]] = []
-    size = 0
-    for own in given["each"]:
-        try:
-            content = render(template, given["shared"] | own)
-        except InvalidTemplate as error:
-            return {"mails": made, "failed": [error.where, error.reason, error.line]}
-        made.append((content.subject, content.text, content.html))
-        size += sum(len(text or "") for text in made[-1])
-        if size > LARGEST_ANSWER or process_time() > ANSWER_S:
-            break
-    return {"mails": made, "failed": None}

@@ -14,7 +14,7 @@ from jinja2 import StrictUndefined, Template, meta, nodes
 from jinja2.exceptions import TemplateSyntaxError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from models.problems import unknown_name
+from models.hints import unknown_name
 from tasks.outgoing.mail.message import Content, one_line
 
 MOST_PROBLEMS = 20

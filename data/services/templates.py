@@ -13,7 +13,7 @@ from data.mail.values import own_values, sample_of, shared_values
 from data.store.small_apps import templates_of
 from minutebook.steps import Recipient
 from models.errors import Hint, InvalidDocument, NotFound, Refused, SchedulerError
-from models.problems import MOST_COMPARED, unknown_name
+from models.hints import MOST_COMPARED, unknown_name
 from models.sql import read_clock
 from models.store import tenants
 from models.store.people import selection, users

@@ -11,8 +11,9 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import InitErrorDetails
 
 from models.document import Document, as_object
+from models.hints import meant
 from models.parsing import Reading
-from models.problems import line_error, meant
+from models.problems import line_error
 from models.references import is_reference, parse_reference
 from models.values import Name, Names, one_of, parse_line, parse_text, parse_url
 

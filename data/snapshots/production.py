@@ -20,7 +20,7 @@ from data.store import documents as app_documents
 from data.store import snapshots
 from data.store.snapshots import Snapshot
 from models.errors import NotFound, Refused, SchedulerError
-from models.problems import unknown_name
+from models.hints import unknown_name
 from models.store import tenants
 from runtime.database import one_snapshot
 

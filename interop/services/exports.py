@@ -15,7 +15,7 @@ from interop.outcomes import Kind
 from models.action.document import ScheduledActionModel, load_action, plan_of
 from models.action.rules import CronModel
 from models.errors import InvalidAction
-from models.problems import listed
+from models.hints import listed
 from models.store.actions.search import ActionFilter
 from models.store.tenants import GIVEN_OWNER
 from runtime.visible import visible_json

@@ -16,7 +16,7 @@ from interop.outcomes import OUTCOMES, Kind, Outcome, outcomes
 from models.action.document import ParseContext
 from models.celery_task import CeleryRules
 from models.errors import Refused
-from models.problems import listed
+from models.hints import listed
 from models.store.actions.search import ActionFilter
 from models.values import format_instant
 from runtime.clock import utc_now

@@ -21,8 +21,9 @@ from models.action.when import WhenModel
 from models.celery_task import DEFAULT_QUEUE
 from models.document import Document, as_written, read_document
 from models.errors import InvalidAction, Problem
+from models.hints import ROOT
 from models.parsing import ParseContext, Reading
-from models.problems import ROOT, line_error, problems_of
+from models.problems import line_error, problems_of
 from models.values import ActionName, Flag, Name, Text
 from models.values.durations import format_span
 from runtime.plug_ins import named

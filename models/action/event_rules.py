@@ -16,9 +16,10 @@ from models.action.rule import NOTHING, RuleModel
 from models.action.schedule import Once, Schedule
 from models.document import Document
 from models.events import ENDS, EVENTS, end_event, event_name
+from models.hints import listed
 from models.operation import OperationState
 from models.parsing import Reading
-from models.problems import EXAMPLES, line_error, listed
+from models.problems import EXAMPLES, line_error
 from models.values import AS_LIST, ActionName, each_once, one_of, parse_list
 from models.values.durations import parse_delay, span_in_words
 

@@ -13,8 +13,9 @@ from pydantic_core import InitErrorDetails
 from cron import Blackout, InvalidRule
 from cron.fields import WEEKDAY, flags_of
 from models.document import Document
+from models.hints import listed, meant, segment
 from models.parsing import Calendars, Reading, reading_of
-from models.problems import line_error, listed, meant, raise_all, read_each, segment
+from models.problems import line_error, raise_all, read_each
 from models.values import Name, parse_list
 
 MOST_ENTRIES = 1_000

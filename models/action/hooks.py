@@ -8,9 +8,10 @@ from pydantic import BeforeValidator
 from pydantic_core import InitErrorDetails
 
 from models.document import Document
+from models.hints import listed
 from models.notices import EACH, FIRST, Moment, Target
 from models.parsing import Reading
-from models.problems import line_error, listed
+from models.problems import line_error
 from models.references import is_reference, parse_reference
 from models.values import (
     Address,

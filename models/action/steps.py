@@ -16,6 +16,7 @@ from pydantic_core import InitErrorDetails
 from minutebook.steps import USER_ORDER, Steps, StepSpec
 from models.celery_task import HandOver
 from models.document import Document, NoParameters, as_object
+from models.hints import unknown_name
 from models.job import Job
 from models.parsing import Reading, lacking, reading_of, why_unknown
 from models.problems import (
@@ -25,7 +26,6 @@ from models.problems import (
     raise_all,
     read_each,
     unknown_keys,
-    unknown_name,
 )
 from models.values import flag_of
 

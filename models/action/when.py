@@ -20,8 +20,9 @@ from models.action.recurrence import RecurrenceModel
 from models.action.rule import RuleModel
 from models.action.rules import CronModel, DueDateModel, SolarModel
 from models.document import as_object, as_written
+from models.hints import listed, nearest, segment
 from models.parsing import reading_of
-from models.problems import listed, nearest, raise_all, read_each, segment
+from models.problems import raise_all, read_each
 
 MOST_RULES = 100
 KINDS: Mapping[str, type[RuleModel]] = {

@@ -19,8 +19,8 @@ from pydantic import (
     ValidationInfo,
 )
 
+from models.hints import listed, meant
 from models.parsing import reading_of
-from models.problems import listed, meant
 from models.values.zones import instant_of, parse_zone
 
 

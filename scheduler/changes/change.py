@@ -10,7 +10,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from models.errors import Hint, Refused
-from models.problems import listed
+from models.hints import listed
 from models.sql import parts_of, read_clock
 from models.store.actions import cursors
 from models.store.actions.deletion import owned

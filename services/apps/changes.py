@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from models.errors import Hint, InvalidDocument, Outdated, Problem, Refused
-from models.problems import listed
+from models.hints import listed
 from models.store import tenants
 from models.store.tenants import app_apply, app_overview, storing
 from models.tenant.document import DEFAULT_APP, InvalidSmallApp, SmallAppModel, parse_small_app

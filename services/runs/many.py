@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from models.errors import Hint, Refused
+from models.hints import listed
 from models.operation import OperationState
-from models.problems import listed
 from models.store import operations
 from models.store.operations import pages
 from runtime.database import reading

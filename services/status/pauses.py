@@ -10,7 +10,7 @@ from pydantic import Field
 from broker.names import OURS_BY_NAME
 from models.celery_task import DEFAULT_QUEUE
 from models.errors import NotFound, Refused
-from models.problems import nearest
+from models.hints import nearest
 from models.sql import read_clock
 from models.store import overview, pauses, workers
 from models.store.pauses import Pause, PauseKind, Target

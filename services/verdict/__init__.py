@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from broker.celery_rules import has_one_broker
-from models.problems import listed
+from models.hints import listed
 from models.store import installation_facts, overview, pauses, tenants, workers
 from models.store.actions.status import perhaps_unhealthy
 from models.store.installation_facts import DAY

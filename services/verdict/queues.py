@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from shlex import quote
 
-from models.problems import listed
+from models.hints import listed
 from models.store.installation_facts import Waiting
 from models.store.pauses import PauseKind
 from models.store.workers import Readers

@@ -59,7 +59,7 @@ def send(name: str, content: Content, incident: str, settings: Settings, *, is_g
         "allow_private": settings.hook.allow_private,
     }
     try:
-        call = client.Call("tasks.notices.apprise_child:send", its, is_online=True)
+        call = client.Call("tasks.children.apprise_message:send", its, is_online=True)
         answer = client.run(call, _limits(name, settings), Watch())
     except InputFailed as error:
         raise Undelivered(without(url, str(error))) from None

@@ -24,7 +24,7 @@ ALLOWED = {
     "minutebook/django/sending.py": "the API of Minutebook, from the user's Django",
     "minutebook/server.py": "the server that a worker follows, which its operator names",
     "runtime/egress": "the one client",
-    "tasks/notices/apprise_child.py": "Apprise, confined in a child process",
+    "tasks/children/apprise_message.py": "Apprise, confined in a child process",
 }
 
 

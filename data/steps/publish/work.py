@@ -15,7 +15,7 @@ from data.store import snapshots
 from data.store.small_apps import names_in
 from data.store.snapshots import Domain
 from minutebook.steps import StepFailed, StepOutcome, StepResult
-from models.problems import unknown_name
+from models.hints import unknown_name
 from models.store import tenants
 from models.store.operations import heartbeat
 from models.values import counted

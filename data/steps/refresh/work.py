@@ -28,7 +28,7 @@ from data.store.snapshots import Domain, MergedInto, Snapshot, Staged
 from minutebook.error_text import text_of
 from minutebook.readers import registered_readers
 from minutebook.steps import StepFailed, StepResult
-from models.problems import unknown_name
+from models.hints import unknown_name
 from models.sql import read_clock
 from models.store.operations import heartbeat
 from runtime.clock import monotonic

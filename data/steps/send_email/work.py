@@ -7,7 +7,7 @@ from data.mail.templates import MailTemplate
 from data.steps.send_email import SendEmailParameters
 from data.store.small_apps import templates_of
 from minutebook.steps import StepFailed, StepResult
-from models.problems import unknown_name
+from models.hints import unknown_name
 from models.store import tenants
 from runtime.database import reading
 from tasks.step_context import WorkContext

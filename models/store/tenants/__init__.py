@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from minutebook.steps import SmallApp
 from models.errors import NotFound
-from models.problems import unknown_name
+from models.hints import unknown_name
 from models.sql import database_now, in_many
 from models.store import pauses
 from models.stored import document_in

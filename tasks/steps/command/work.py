@@ -32,7 +32,7 @@ def run(context: WorkContext) -> StepResult:
     """Run the program; return its exit code, or raise StepFailed for any but 0."""
     read = context.parameters
     assert isinstance(read, CommandParameters)  # noqa: S101 - the step declares them
-    call = client.Call("tasks.steps.command.child:run", _arguments(read, context), is_online=True)
+    call = client.Call("tasks.children.command:run", _arguments(read, context), is_online=True)
     time_s = context.time_left().total_seconds()
     limits = Limits(None, None, time_s, slack_s=GRACE_S, shown="the program")
     began = monotonic()

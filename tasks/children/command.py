@@ -12,7 +12,7 @@ from tempfile import TemporaryFile
 from threading import Lock, Thread
 from typing import IO, Any
 
-from runtime.references import hidden
+from runtime.hiding import hidden
 from tasks.bounded.child import Call
 from tasks.bounded.limits import InputFailed
 
