@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import uuid4
 
+from data.bad_rows import short
 from data.failures import SourceFailed, check_size
-from data.importing.bad_rows import short
 from data.settings import FetchSettings
 from runtime.egress.addresses import FETCHING
 from runtime.egress.deadline import Deadline

@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from data.bad_rows import BadRows
 from data.failures import SourceFailed, Stopped
 from data.fetch.rows import Bounds, write_rows
-from data.importing.bad_rows import BadRows
 from data.settings import Settings
 from minutebook.error_text import text_of
 from minutebook.readers import RegisteredReader, registered_readers
@@ -42,7 +42,7 @@ def read(
     its = copy(context)
     its.checkpoint = deepcopy(context.checkpoint)
     its.parameters = _parameters(found, {**given, **secrets})
-    bounds = Bounds(f"reader {name}", settings.fetch, watch)
+    bounds = Bounds(f"reader {name}", settings.fetch.max_bytes, watch)
     bad_rows = _read(found, its, target, bounds, list(secrets.values()))
     context.checkpoint.clear()
     context.checkpoint.update(its.checkpoint)

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from data.bad_rows import BadRow, BadRows, short
 from data.failures import check_size
-from data.importing.bad_rows import BadRow, BadRows, short
-from data.settings import FetchSettings
 from minutebook.error_text import text_of
 from tasks.bounded.limits import Watch
 
@@ -25,7 +24,7 @@ class Bounds:
     """The limits of one read, and its display name."""
 
     shown: str
-    settings: FetchSettings
+    max_bytes: int
     watch: Watch
 
 
@@ -35,7 +34,7 @@ def write_rows(
     """Write `rows`, mapped, to `target`, one line each; return the rows left out.
 
     A row left out becomes a blank line, so that line numbers are row numbers. Raises the errors of
-    `rows`, SourceFailed above the limits of the settings, and Stopped.
+    `rows`, SourceFailed above `max_bytes`, and Stopped.
     """
     bad_rows, size = BadRows(unit="row"), 0
     number = 0
@@ -49,7 +48,7 @@ def write_rows(
 
 
 def _check(number: int, size: int, bounds: Bounds) -> None:
-    check_size(f"{bounds.shown} returns more", size, bounds.settings.max_bytes)
+    check_size(f"{bounds.shown} returns more", size, bounds.max_bytes)
     if number % REPORT_ROWS == 0:
         bounds.watch.check()
         bounds.watch.progress(number, None)

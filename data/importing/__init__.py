@@ -11,9 +11,9 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
+from data.bad_rows import BadRows
 from data.beneath import opened_beneath
 from data.failures import CUT_OFF, SourceFailed
-from data.importing.bad_rows import BadRows
 from data.importing.column_types import check_key, check_types, typed_cells
 from data.importing.duckdb_engine import Engine, opened, quoted
 from data.importing.figures import figures_of

@@ -4,8 +4,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from data.bad_rows import BadRows
 from data.importing import Data, Imported, answer
-from data.importing.bad_rows import BadRows
 from data.limits import ImportLimits, reading_limits
 from data.settings import FetchSettings
 from tasks.bounded import client

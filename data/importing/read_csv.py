@@ -4,8 +4,8 @@ import csv
 from collections.abc import Iterator
 from io import IncrementalNewlineDecoder
 
+from data.bad_rows import MOST_SAMPLES, BadRow, short
 from data.failures import CUT_OFF, SourceFailed
-from data.importing.bad_rows import MOST_SAMPLES, BadRow, short
 from data.importing.duckdb_engine import LONGEST_LINE, Engine, literal, reading
 from data.importing.plain import CHUNK, NOT_UTF8, Plain, plain
 from data.importing.tables import MARK, Table, cell, checked_names

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator
 from itertools import islice
 
+from data.bad_rows import short
 from data.failures import CUT_OFF, SourceFailed
-from data.importing.bad_rows import short
 from data.importing.duckdb_engine import Engine, reading
 from data.importing.plain import NOT_UTF8, Plain
 from data.importing.tables import MARK, Table, checked_names

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count, islice
 
+from data.bad_rows import MOST_SAMPLES, BadRow, BadRows, short
 from data.failures import SourceFailed
-from data.importing.bad_rows import MOST_SAMPLES, BadRow, BadRows, short
 from data.importing.duckdb_engine import Engine, quoted
 
 MOST_COLUMNS = 5_000

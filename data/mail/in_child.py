@@ -15,7 +15,7 @@ from tasks.bounded import client
 from tasks.bounded.limits import Limits, OverLimit, Watch
 from tasks.outgoing.mail.message import Content
 
-CHILD = "data.mail.child"
+CHILD = "data.children.templates"
 # The templates of the largest document take 4 s and 100 MiB to parse and to compile.
 LIMITS = Limits(memory_mb=128, cpu_s=5, time_s=60)
 # Mails of one child.

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from data.importing.bad_rows import BadRows
+from data.bad_rows import BadRows
 from minutebook.steps import StepFailed, StepOutcome, StepResult
 from models.values import counted
 
