@@ -16,12 +16,15 @@ from playwright.sync_api import Page
 
 from broker.app import configure
 from models.roles import Role
+from models.store.tenants import app_apply
+from models.tenant.document import parse_small_app
 from runtime.config import Settings, load_settings
 from runtime.egress.guard import authorities
 from runtime.sections.web import WorkSettings
+from scheduler.changes.default_actions import give_maintenance
 from services import changes, tokens, users
-from services.apps import changes as app_changes
 from services.installation import Installation
+from tasks.built_in import built_in_steps
 from tests.browser import Chromium, Tab, started
 from tests.servers import Broker
 from tests.web_server import serving
@@ -183,8 +186,10 @@ def desk(settings: Settings, serve: Serve, pop_timeout_s: float) -> Web:
 
 
 def with_shop(web: Web) -> Web:
-    """Store the small app and its action."""
-    app_changes.create(web.opened, ("", SHOP))
+    """Store the small app and its action; the template is checked where that is the subject."""
+    with web.engine.begin() as connection:
+        made = app_apply.apply_all(connection, [("", parse_small_app(SHOP))], "tests")
+        give_maintenance(connection, made[0].app, built_in_steps())
     users.import_rows(web.shop, [ANN], raises_events=False)
     changes.add(web.shop, [NIGHTLY])
     return web
