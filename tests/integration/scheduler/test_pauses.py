@@ -50,7 +50,7 @@ TASKS = {OURS: "execute_scheduled_action_quick", HTTP: "job", CELERY: "shop.sync
 
 
 @pytest.fixture
-def opened(engine: sa.Engine, settings: Settings, broker: Broker) -> Installation:
+def opened(engine: sa.Engine, settings: Settings) -> Installation:
     return installation_on(engine, settings)
 
 
@@ -199,6 +199,7 @@ def test_a_take_of_what_was_sent_before_is_put_back(
     assert isinstance(take(attempt), Claim)
 
 
+@pytest.mark.usefixtures("broker")
 def test_no_worker_gets_a_job_of_a_paused_queue(engine: sa.Engine, opened: Installation) -> None:
     """Neither one that was offered before, nor one that is due later."""
     make_due(engine, operations=JOB)
@@ -231,6 +232,7 @@ def test_a_manual_run_waits_too_and_says_so(
     )
 
 
+@pytest.mark.usefixtures("broker")
 def test_what_waited_for_the_end_of_a_pause_is_not_overdue(
     engine: sa.Engine, opened: Installation
 ) -> None:
@@ -251,6 +253,7 @@ def test_what_waited_for_the_end_of_a_pause_is_not_overdue(
     assert alert() == 1
 
 
+@pytest.mark.usefixtures("broker")
 def test_the_verdict_and_the_lists_show_it(engine: sa.Engine, opened: Installation) -> None:
     make_app(engine, "dune")
     make_due(engine)
@@ -270,6 +273,7 @@ def test_the_verdict_and_the_lists_show_it(engine: sa.Engine, opened: Installati
     assert [one.name for one in pauses.list_pauses(of_app(opened, "dune")).root] == ["dune"]
 
 
+@pytest.mark.usefixtures("broker")
 def test_many_pauses_are_counted_by_one_statement(engine: sa.Engine, opened: Installation) -> None:
     for name in ("dune", "shop"):
         make_due(engine, app=make_app(engine, name))
