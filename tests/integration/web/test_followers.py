@@ -12,7 +12,6 @@ from broker.app import configure
 from models.operation import AttemptKey
 from models.roles import Role
 from models.sql import database_now
-from models.store import key_values
 from models.store import workers as worker_store
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import external_worker, put_back
@@ -155,47 +154,6 @@ def test_what_the_sweep_took_back_is_lost_to_its_worker(desk: Web, worker: Worke
     assert worker.end(id) == 409
     row = row_of(desk.engine, id)
     assert (row["state"], row["reason"], row["message"]) == ("failed", "lost", None)
-
-
-@pytest.mark.parametrize(
-    ("seen_s", "since_s", "is_taken"),
-    [
-        pytest.param(None, None, True, id="no_web_ever"),
-        pytest.param(1, 100, True, id="it_lives"),
-        pytest.param(20, 100, False, id="it_is_away"),
-        pytest.param(1, 30, False, id="it_is_back_for_less_than_a_lease"),
-    ],
-)
-def test_no_lease_over_http_runs_out_while_web_is_away(
-    desk: Web, worker: Worker, seen_s: int | None, since_s: int | None, is_taken: bool
-) -> None:
-    id = make_sent(desk)
-    worker.takes(id)
-    update_operation(desk.engine, id, heartbeat_at=database_now(-100.0))
-    with desk.engine.begin() as connection:
-        if seen_s is not None and since_s is not None:
-            worker_store.web_seen(connection, LEASE)
-            now = connection.execute(sa.select(database_now())).scalar_one()
-            lives = [(now - timedelta(seconds=one)).isoformat() for one in (seen_s, since_s)]
-            text = f'{{"seen": "{lives[0]}", "since": "{lives[1]}"}}'
-            key_values.set_value(connection, key_values.WEB, text)
-
-    with desk.engine.begin() as connection:
-        taken = put_back.take_back_lost(connection, LEASE, 10, NO_ALERTS)
-    assert bool(taken) is is_taken
-
-
-def test_a_gap_ends_with_the_next_word_of_a_web_process(engine: sa.Engine) -> None:
-    long_ago = "2020-01-01T00:00:00+00:00"
-    with engine.begin() as connection:
-        text = f'{{"seen": "{long_ago}", "since": "{long_ago}"}}'
-        key_values.set_value(connection, key_values.WEB, text)
-        worker_store.web_seen(connection, LEASE)
-        first = key_values.json_value(connection, key_values.WEB)
-        worker_store.web_seen(connection, LEASE)
-        second = key_values.json_value(connection, key_values.WEB)
-
-    assert first["since"] == first["seen"] == second["since"]
 
 
 def test_several_beats_are_one_request(desk: Web, worker: Worker) -> None:
