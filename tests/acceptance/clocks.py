@@ -12,8 +12,8 @@ from sqlalchemy import event
 from tests.acceptance.installation import TICK_S, Installation
 from tests.acceptance.processes import until
 from tests.acceptance.shifted_clock import sitecustomize
+from tests.ticks import MINUTE
 
-MINUTE = timedelta(minutes=1)
 # Before pg_catalog in the search path: our statements and the trigger find these first.
 SHADOWS = """
 CREATE SCHEMA shifted;

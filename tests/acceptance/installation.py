@@ -39,13 +39,13 @@ from tests.factories import (
     yearly,
 )
 from tests.servers import Broker
+from tests.ticks import MINUTE
 
 HEARTBEAT_S = 0.5
 LEASE_S = 1.5
 TICK_S = 5
 # A lease, the sweep's own caution after it, and the next tick.
 TAKEN_BACK_S = 90.0
-MINUTE = timedelta(minutes=1)
 
 
 @dataclass

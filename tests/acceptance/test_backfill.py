@@ -16,8 +16,9 @@ from models.tables import action_cursor
 from models.tables import backfills as backfills_table
 from runtime.database import reading
 from scheduler.changes import Change
-from tests.acceptance.installation import MINUTE, Installation
+from tests.acceptance.installation import Installation
 from tests.acceptance.processes import until
+from tests.ticks import MINUTE
 
 EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
 

@@ -6,12 +6,12 @@ from uuid import UUID
 import pytest
 
 from scheduler.changes import Change
-from tests.acceptance.clocks import MINUTE, Clock, right_after_a_heartbeat, set_clock
+from tests.acceptance.clocks import Clock, right_after_a_heartbeat, set_clock
 from tests.acceptance.installation import Installation
 from tests.acceptance.judgement import run_twice, violations
 from tests.acceptance.processes import Process
+from tests.ticks import HOUR, MINUTE
 
-HOUR = timedelta(hours=1)
 EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
 ALL = {"catch_up": "all", "overlap": "allow"}
 

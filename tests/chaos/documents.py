@@ -5,8 +5,7 @@ from random import Random
 from typing import Any
 
 from tests.chaos.occurrences import span
-
-MINUTE = timedelta(minutes=1)
+from tests.ticks import MINUTE
 
 
 def random_document(random: Random, name: str, now: datetime) -> dict[str, Any]:

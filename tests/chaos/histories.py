@@ -3,14 +3,14 @@
 import copy
 import uuid
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from tests.chaos.facts import Facts
+from tests.ticks import SECOND
 
 UID = "6f1d0c1e-0000-4000-8000-000000000001"
 START = datetime(2026, 11, 23, 6, 0, 30, tzinfo=UTC)
-SECOND = timedelta(seconds=1)
 STEPS = {"first": True, "second": {}, "never": "false"}
 DOCUMENT = {
     "operations": STEPS,

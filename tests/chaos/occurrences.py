@@ -11,7 +11,8 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-MINUTE = timedelta(minutes=1)
+from tests.ticks import MINUTE
+
 SPAN = re.compile(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
 SECONDS = (604_800, 86_400, 3_600, 60, 1)
 

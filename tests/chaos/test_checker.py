@@ -15,7 +15,6 @@ from tests.chaos.checker import RULES, violations
 from tests.chaos.facts import COLUMNS, from_sqlite
 from tests.chaos.histories import (
     DOCUMENT,
-    SECOND,
     START,
     UID,
     Break,
@@ -34,6 +33,7 @@ from tests.chaos.histories import (
     without,
 )
 from tests.chaos.occurrences import occurrences
+from tests.ticks import SECOND
 
 BROKEN: list[tuple[str, str, Break]] = [
     ("revisions_follow_each_other", "gap", changed("revisions", 1, number=3)),

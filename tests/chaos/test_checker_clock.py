@@ -9,7 +9,6 @@ from tests.chaos.checker import violations
 from tests.chaos.facts import Facts
 from tests.chaos.histories import (
     DOCUMENT,
-    SECOND,
     START,
     UID,
     Break,
@@ -22,8 +21,8 @@ from tests.chaos.histories import (
     without,
 )
 from tests.chaos.lived import ABOUT, Stretch, merged, repeated, true_instants
+from tests.ticks import MINUTE, SECOND
 
-MINUTE = timedelta(minutes=1)
 Row = dict[str, Any]
 
 

@@ -3,7 +3,7 @@
 `run retry|cancel`, `backfill` and `action run --all`.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID, uuid4
 from zoneinfo import ZoneInfo
@@ -23,9 +23,9 @@ from tests.attempts import claim, end
 from tests.factories import make_action, make_operation
 from tests.integration.cli.conftest import Call
 from tests.servers import Broker
+from tests.ticks import HOUR
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-HOUR = timedelta(hours=1)
 HOURLY = {"cron_rule": "0 * * * *", "timezone": "Asia/Tokyo"}
 
 

@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -21,9 +20,9 @@ from scheduler.tick import tick
 from scheduler.tz_release import adopt_release
 from tasks.built_in import built_in_steps
 from tests.servers import Broker, PostgreSQL, free_port, temporary_folder
+from tests.ticks import LEASE
 
 SCRIPT = Path(__file__).parents[3] / "deploy/postgres/accounts.sql"
-LEASE = timedelta(seconds=45)
 
 
 @pytest.fixture

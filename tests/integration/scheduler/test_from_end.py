@@ -42,11 +42,10 @@ from tests.factories import (
     update_operation,
 )
 from tests.statements import executed
-from tests.ticks import LEASE, run_tick
+from tests.ticks import DAY, LEASE, MINUTE, SECOND, run_tick
 from tests.transactions import act, clock_of, execute, finish
 from tests.virtual_clock import VirtualClock
 
-SECOND, MINUTE, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
 EVERY = timedelta(minutes=10)
 WHEN = {"every": "PT10M", "from": "end"}
 S = OperationState

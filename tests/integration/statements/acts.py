@@ -32,8 +32,9 @@ from tests import followed_tasks as followed
 from tests.attempts import beat, end
 from tests.celery_messages import TASK, follow_by_name
 from tests.factories import author, make_action, make_document, make_operation, update_operation
-from tests.integration.statements.conftest import MINUTE, Filled
+from tests.integration.statements.conftest import Filled
 from tests.integration.statements.plans import Statements
+from tests.ticks import MINUTE
 from tests.transactions import finish
 
 RULES = CeleryRules(("shop.*",))

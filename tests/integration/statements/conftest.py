@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from uuid import UUID
@@ -23,13 +23,13 @@ from runtime.database import make_engine, reading
 from tests.celery_messages import allowing
 from tests.integration.statements.plans import Statements
 from tests.servers import Broker, PostgreSQL
+from tests.ticks import MINUTE
 
 # Beside these, no plan that reads a table from end to end is the cheapest.
 ACTIONS = 30_000
 DUE = 1_000
 # Each due action has run so often: an index by action alone would read all of it.
 HISTORY = 30
-MINUTE = timedelta(minutes=1)
 WAITING = 40
 STALE = 20
 _numbers = count(1)

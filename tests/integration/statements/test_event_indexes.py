@@ -31,11 +31,10 @@ from tests.integration.statements import plans
 from tests.integration.statements.acts import assert_indexed
 from tests.integration.statements.conftest import Copies, Filled
 from tests.integration.statements.plans import Statements
+from tests.ticks import DAY, MINUTE
 
 USERS = 25_000
 ACTIONS = 40
-MINUTE = timedelta(minutes=1)
-DAY = timedelta(days=1)
 NAMES = ("instance.user.created", "instance.user.activated", "instance.user.last_seen", "order")
 
 

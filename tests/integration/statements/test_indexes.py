@@ -47,8 +47,9 @@ from tests.integration.statements.acts import (
     make,
     of_the_application,
 )
-from tests.integration.statements.conftest import ACTIONS, MINUTE, STALE, WAITING, Filled
+from tests.integration.statements.conftest import ACTIONS, STALE, WAITING, Filled
 from tests.integration.statements.plans import PARTIAL, Statements
+from tests.ticks import MINUTE
 
 LEASE = timedelta(hours=1)
 # One in a thousand actions, as 1,000 in a million. PostgreSQL reads all cursors where a batch has

@@ -25,9 +25,9 @@ from tasks.registry import Registry
 from tests.factories import author, make_document, make_operation, row_of, rows_of
 from tests.servers import Broker
 from tests.statements import executed
+from tests.ticks import MINUTE
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
 
 
 @pytest.fixture(autouse=True)

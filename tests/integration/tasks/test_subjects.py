@@ -25,9 +25,9 @@ from scheduler.tick import tick
 from tasks.execute import run_attempt
 from tasks.registry import Registry
 from tests.factories import DEFAULT_APP, author, make_document, row_of, rows_of
+from tests.ticks import MINUTE
 
 NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
 ON_SEEN = {"on": "instance.user.last_seen"}
 
 

@@ -1,6 +1,6 @@
 """A stop in time: partial, no failure, and the next operation goes on from the checkpoint."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
@@ -16,9 +16,9 @@ from scheduler.changes.change import create_all
 from tasks.execute import run_attempt
 from tasks.registry import Registry
 from tests.factories import author, make_document, make_operation, row_of
+from tests.ticks import MINUTE
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
 TOLD = {"on_failure": [{"mail": "ann@example.com"}], "on_success": [{"mail": "ann@example.com"}]}
 ITEMS = 5
 

@@ -31,10 +31,9 @@ from tests.attempts import claim
 from tests.celery_messages import TASK, allowing, celery_action, follow_by_name
 from tests.factories import make_action, make_operation, row_of, update_operation
 from tests.integration.web.conftest import Serve, Web
+from tests.ticks import LEASE, MINUTE
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-LEASE = timedelta(seconds=45)
-MINUTE = timedelta(minutes=1)
 JOB = {"job": {"url": "https://shop.example/1"}}
 KEPT = ("state", "attempt", "reason", "worker", "cancel_requested_at", "steps")
 

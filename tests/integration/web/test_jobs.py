@@ -4,7 +4,6 @@ import json
 import logging
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from typing import Any
 
 import httpx
@@ -42,10 +41,10 @@ from tests.factories import (
 from tests.integration.web.conftest import Serve, Web
 from tests.integration.web.jobs import NOON, URL, make_due, make_job
 from tests.servers import Broker
+from tests.ticks import LEASE
 from web.app import stop_waiting
 from web.open_requests import MOST_OF_TOKEN
 
-LEASE = timedelta(seconds=45)
 ID = id_of(URL)
 OTHER = f"{URL}/other"
 RETRY = {"max_attempts": 2, "backoff": ["PT1M"]}

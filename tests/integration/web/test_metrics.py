@@ -28,6 +28,7 @@ from services.metrics import LONGEST, OTHER, SETTLED_AFTER, quick_samples, slow_
 from services.runs import run
 from tests.factories import STEPS, update_operation
 from tests.integration.web.conftest import APP, Web
+from tests.ticks import SECOND
 from web.counters import Counters
 from web.metrics import registry_of
 
@@ -197,7 +198,6 @@ def test_missed_occurrences_count_with_and_without_operations(web: Web, counting
 
 
 NOW = datetime(2027, 1, 4, 12, tzinfo=UTC)
-SECOND = timedelta(seconds=1)
 
 
 @pytest.mark.parametrize(

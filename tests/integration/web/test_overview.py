@@ -23,8 +23,8 @@ from services.runs import run
 from tests.celery_messages import TASK, celery_action
 from tests.factories import update_operation
 from tests.integration.web.conftest import APP, NIGHTLY, Web
+from tests.ticks import MINUTE
 
-MINUTE = timedelta(minutes=1)
 HEALTHY = "All is well."
 
 

@@ -1,16 +1,16 @@
 """The judge of `make bench-peers` finds each kind of wrong count, and nothing in a right one."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from benchmarks.peers.judge import Verdict, judge
 from benchmarks.peers.table import table
+from tests.ticks import MINUTE
 
 NOON = datetime(2027, 6, 1, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
 DUE = {"a": [NOON, NOON + MINUTE], "b": [NOON]}
 
 

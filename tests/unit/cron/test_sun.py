@@ -7,10 +7,10 @@ import pytest
 from celery.schedules import solar
 
 from cron import SolarEvent, SolarSchedule
+from tests.ticks import DAY, MINUTE
 
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 END = datetime(2200, 1, 1, tzinfo=UTC)
-DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
 TROMSO = (69.65, 18.96)
 
 

@@ -18,10 +18,10 @@ from minutebook.beat import schedule_of
 from models.action.document import ParseContext
 from tasks.built_in import built_in_steps
 from tests.tables import table
+from tests.ticks import MINUTE
 
 NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
 CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
-MINUTE = timedelta(minutes=1)
 LATE = "it was due at {}: its scheduler would run it at its start, the action would not"
 
 

@@ -14,10 +14,10 @@ from models.action.document import ParseContext
 from models.values import format_instant
 from tasks.built_in import built_in_steps
 from tests.tables import table
+from tests.ticks import DAY
 
 NOW = datetime(2026, 11, 26, 2, tzinfo=UTC)
 CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
-DAY = timedelta(days=1)
 CRONTAB: Mapping[str, object] = {"crontab": {"minute": "0", "hour": "4"}}
 FOUR = NOW + timedelta(hours=2)
 

@@ -11,9 +11,9 @@ from apscheduler.triggers.date import DateTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
 from minutebook.apscheduler_fires import is_asked, next_fires
+from tests.ticks import HOUR
 
 NOW = datetime(2026, 11, 26, 3, tzinfo=UTC)
-HOUR = timedelta(hours=1)
 DAILY = CronTrigger(hour=5, timezone="UTC")
 OFTEN = IntervalTrigger(hours=6, start_date=NOW, timezone="UTC")
 CHRISTMAS = DateTrigger(datetime(2026, 12, 24, tzinfo=UTC))

@@ -1,14 +1,14 @@
 """A clock that is off is logged once, and once when it is right again."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
 from models.store.clocks import skew_s
 from runtime.skew import SkewWatch
+from tests.ticks import SECOND
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-SECOND = timedelta(seconds=1)
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,10 @@ from scheduler.on_demand.backfill_range import (
     sort_out,
 )
 from tests.factories import make_plan, make_rule
+from tests.ticks import DAY, HOUR, MINUTE, SECOND
 
 UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
-SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
-DAY = timedelta(days=1)
 EVERY_MINUTE = make_plan(make_rule(cron_rule="* * * * *"))
 KEPT = timedelta(days=90)
 

@@ -31,12 +31,10 @@ from scheduler.decision import (
 )
 from scheduler.occurrence import next_occurrence
 from tests.factories import make_plan, make_rule
+from tests.ticks import DAY, MINUTE, SECOND
 
 UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
 SEVEN = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)  # a Monday, 07:00 in Paris
-MINUTE = timedelta(minutes=1)
-SECOND = timedelta(seconds=1)
-DAY = timedelta(days=1)
 WEEKLY = make_rule(cron_rule="0 7 * * 1", timezone="Europe/Paris")
 DUE = make_rule(due_date="2026-11-23T06:00:00Z")
 EVERY_MINUTE = make_rule(cron_rule="* * * * *")

@@ -1,13 +1,13 @@
 """Which occurrences lie in an outage."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
 from models.store.actions.downtime import Span
+from tests.ticks import HOUR
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-HOUR = timedelta(hours=1)
 
 
 @pytest.mark.parametrize(

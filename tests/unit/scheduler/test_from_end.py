@@ -1,16 +1,16 @@
 """Actions with the same plan share a decision only if it is that of each of them."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
 
 from scheduler.from_end import DecisionCache, decide_next
 from tests.factories import make_plan, make_rule
+from tests.ticks import HOUR
 
 SEVEN = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
 UIDS = [UUID(int=number**9) for number in range(1, 60)]
-HOUR = timedelta(hours=1)
 CRON = {"cron_rule": "0 * * * *", "timezone": "Europe/Paris"}
 INTERVAL = {"every": "PT1H", "starting_at": "2026-01-01T00:00:00Z"}
 WEEKLY = {"rrule": "FREQ=WEEKLY;BYDAY=MO", "at": "07:00", "timezone": "Europe/Paris"}

@@ -1,6 +1,6 @@
 """What is said of an operation, by its row."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -9,9 +9,9 @@ from models.operation import OperationState
 from models.store.actions.explain_facts import Status
 from models.worker_kinds import EXECUTE_QUICK
 from scheduler.explain.operation_text import ended, runs, waits
+from tests.ticks import MINUTE
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
 ROW: dict[str, Any] = {
     "state": OperationState.QUEUED, "attempt": 1, "queue": "quick", "task": EXECUTE_QUICK,
     "recorded_at": NOON, "sent_at": NOON, "not_before": NOON, "started_at": NOON,

@@ -10,11 +10,9 @@ from models.action.document import ParseContext, parse_action, plan_of
 from scheduler.decision import decide
 from scheduler.simulate import Simulated, SimulatedOutcome, Timetable, busiest, simulate
 from tests.factories import STEPS, make_document
+from tests.ticks import DAY, HOUR, MINUTE
 
 MONDAY = datetime(2027, 1, 4, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
-HOUR = timedelta(hours=1)
-DAY = timedelta(days=1)
 NO_OUTAGE = Timetable()
 
 

@@ -9,9 +9,9 @@ import pytest
 from services.verdict import verdict_of
 from services.verdict.alarms import broken, is_due, is_over
 from services.verdict.finding import Finding, Kind, Severity
+from tests.ticks import MINUTE
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
 AFTER = 3 * MINUTE
 
 

@@ -1,6 +1,6 @@
 """What the last runs of an action say: their figures, the last error, and since when."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -10,9 +10,9 @@ from services.actions import Revision
 from services.actions.page import ActionPage, figures_of, last_trouble, since_when
 from services.operations.last_runs import LastRun
 from services.upcoming import Action
+from tests.ticks import HOUR
 
 DUE = datetime(2027, 1, 4, 12, tzinfo=UTC)
-HOUR = timedelta(hours=1)
 
 
 def runs(*states: str, took_s: float | None = None, why: str | None = None) -> tuple[LastRun, ...]:

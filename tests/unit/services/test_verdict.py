@@ -1,7 +1,7 @@
 """The verdict is that of the worst finding; each fact of an installation makes its findings."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,9 @@ from services.verdict import Finding, Kind, Severity, State, verdict_of
 from services.verdict.alarms import broken
 from services.verdict.facts import Facts
 from services.verdict.installation import findings_of
+from tests.ticks import MINUTE
 
 NOW = datetime(2027, 1, 4, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
 DAEMON = Daemon(
     name="scheduler:1", last_tick_at=NOW, is_ticking=True, tick_s=0.1, stopped_at=None,
     clock_skew_s=0.0, report={},

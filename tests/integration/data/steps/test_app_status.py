@@ -16,9 +16,9 @@ from models.tables import action_cursor, actions, operations
 from runtime.database import reading
 from tests.factories import spoil
 from tests.integration.data.steps.conftest import Work
+from tests.ticks import LEASE
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-LEASE = timedelta(seconds=45)
 
 
 def status(work: Work) -> dict[str, Any]:

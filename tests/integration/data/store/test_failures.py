@@ -11,8 +11,7 @@ from data.store.failures import ActionFailures, failures_since
 from models.sql import database_now, read_clock
 from models.tables import actions, missed_spans, operations
 from runtime.database import reading
-
-HOUR = timedelta(hours=1)
+from tests.ticks import HOUR
 
 
 class Shop:

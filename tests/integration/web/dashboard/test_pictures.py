@@ -27,8 +27,8 @@ from runtime.database import reading
 from tests.browser import Chromium
 from tests.factories import update_operation
 from tests.integration.web.conftest import APP, Web
+from tests.ticks import HOUR
 
-HOUR = timedelta(hours=1)
 # Of the moving picture: GitHub shows it at most as wide, and a page should not wait for it.
 FRAME = {"width": 960, "height": 600}
 MOST_BYTES = 500_000

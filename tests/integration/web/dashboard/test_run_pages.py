@@ -16,9 +16,9 @@ from tests.factories import make_operation, update_operation
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.dashboard.conftest import Browse
 from tests.integration.web.test_overview import now_of
+from tests.ticks import HOUR
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-HOUR = timedelta(hours=1)
 BEGAN = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 

@@ -11,9 +11,9 @@ from celery.schedules import crontab, schedule, solar
 
 from minutebook.beat import schedule_of
 from minutebook.beat.instants import Ran, counts_by_the_wall, of_entry
+from tests.ticks import HOUR
 
 NOW = datetime(2026, 11, 26, 3, tzinfo=UTC)
-HOUR = timedelta(hours=1)
 NEVER_RUN = Ran()
 
 

@@ -14,7 +14,6 @@ from minutebook.beat.schedules import described
 from runtime.clock import utc_now
 
 TOKYO = ZoneInfo("Asia/Tokyo")
-MINUTE = timedelta(minutes=1)
 
 
 def application() -> Celery:

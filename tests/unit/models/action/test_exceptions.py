@@ -1,6 +1,6 @@
 """`except` leaves out what an oracle finds closed on the wall clock, and says what is wrong."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from models.action.document import ParseContext, load_action, parse_action, plan_of, stored_document
 from models.action.plan import Plan
 from tests.factories import STEPS
+from tests.ticks import DAY
 from tests.unit.models.action.minimal import NOW, action
 
 UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
-DAY = timedelta(days=1)
 # Their clocks change by an hour, by half an hour, and by a whole day.
 ZONES = ("Europe/Paris", "Australia/Lord_Howe", "America/New_York", "Pacific/Apia", "UTC")
 RULES: list[dict[str, Any]] = [

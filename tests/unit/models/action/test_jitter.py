@@ -11,10 +11,10 @@ from models.action.schedule import BEGINNING, END, Drawn, Moved, Schedule
 from models.fingerprint import drawn_offset, jitter_offset
 from models.values.durations import parse_span
 from tests.factories import make_plan, make_rule
+from tests.ticks import DAY, HOUR, SECOND
 
 UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
 START = datetime(2027, 3, 27, tzinfo=UTC)
-SECOND, MINUTE, HOUR, DAY = (timedelta(seconds=n) for n in (1, 60, 3600, 86_400))
 DAILY = {"rrule": "FREQ=DAILY;INTERVAL=2", "starting_at": "2026-12-31"}
 SUN = {"solar": "sunset", "lat": 48.85, "lon": 2.35}
 RULES = [

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from models.action.rule import RuleModel
 from models.action.schedule import Grid, Once, Schedule, Union, bounded
 from tests.factories import make_rule
+from tests.ticks import HOUR, MINUTE
 
 UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
 ANCHOR = datetime(2026, 1, 1, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
-HOUR = timedelta(hours=1)
 EARLY, LATE = ANCHOR - HOUR, ANCHOR + 20 * HOUR
 
 

@@ -8,8 +8,8 @@ from models.action.policy import RetryModel
 from models.operation import OperationState
 from models.store.operations.put_back import failed, lost
 from tests.factories import make_plan
+from tests.ticks import MINUTE
 
-MINUTE = timedelta(minutes=1)
 RETRY = RetryModel.model_validate({"max_attempts": 5, "backoff": ["PT1M", "PT5M", "PT15M"]})
 
 

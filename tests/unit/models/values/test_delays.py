@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from models.values.delays import due_after, events_due
 from models.values.durations import parse_delay
+from tests.ticks import SECOND
 
-SECOND = timedelta(seconds=1)
 START = datetime(2026, 3, 29, 1, tzinfo=UTC)
 WEEK = parse_delay("P7DT30S")
 
