@@ -22,8 +22,7 @@ from tasks.execute import run_attempt
 from tasks.notices import deliver
 from tasks.registry import Registry
 from tests.factories import author, make_document, make_operation, row_of
-from tests.integration.tasks.test_notices import NOON
-from tests.integration.tasks.test_secret_hooks import only_notice
+from tests.integration.tasks.crew import NOON, only_notice
 
 
 def ended(

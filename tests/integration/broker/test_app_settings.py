@@ -20,7 +20,7 @@ from scheduler.changes.change import create_all
 from tasks.execute import run_attempt
 from tasks.registry import Registry
 from tests.factories import author, make_document, make_operation, row_of
-from tests.integration.tasks.test_notices import NOON
+from tests.integration.tasks.crew import NOON
 
 APP = {
     "name": "default",

@@ -12,10 +12,8 @@ from models.store.operations.eta import MOST_SEEN, estimate, slow_runs
 from models.store.scope import WHOLE_INSTALLATION
 from runtime.config import Settings
 from scheduler.changes import Change
-from tasks.execute import run_attempt
-from tasks.registry import Registry
 from tests.factories import make_action, make_operation, row_of, seen, update_operation
-from tests.integration.tasks.test_execute import make_running_action
+from tests.integration.tasks.crew import Work
 from tests.ticks import MINUTE
 from tests.transactions import act
 
@@ -120,16 +118,16 @@ def test_a_running_operation_shows_it_and_an_ended_one_does_not(
 ) -> None:
     shown: list[Any] = []
 
-    @minutebook.step("slow")
     def slow(context: minutebook.StepContext) -> None:
         shown.append(seen(engine, context.operation_id, lambda row: row["eta_at"] is not None))
 
-    action = make_running_action(engine, Registry(), operations={"slow": True})
+    work = Work(engine, settings)
+    action = work.action(slow)
     for number in (1, 2, 3):
         make_ended(engine, action, number, 120)
-    id = make_operation(engine, action, NOON)
+    id = work.operation(action)
 
-    assert run_attempt(engine, settings, Registry(), (id, 1), "tests") == "success"
+    assert work.attempt(id) == "success"
     assert shown[0]["eta_at"] - shown[0]["started_at"] == timedelta(seconds=120)
     assert row_of(engine, id)["eta_at"] is None
 

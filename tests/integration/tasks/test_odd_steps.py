@@ -2,9 +2,7 @@
 
 from asyncio import CancelledError
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Annotated, Any
-from uuid import UUID
 
 import numpy as np
 import pytest
@@ -13,35 +11,26 @@ from pydantic import BaseModel, PlainSerializer
 
 import minutebook
 from models.store.scope import WHOLE_INSTALLATION
+from models.tables import action_state
 from runtime.clock import wait_for
-from runtime.config import Settings
 from runtime.sections.processes import WorkerSettings
-from scheduler.changes.change import create_all
 from scheduler.on_demand.cancel import cancel
-from tasks.execute import run_attempt
-from tasks.registry import Registry
-from tests.factories import author, make_document, make_operation, row_of
+from tests.integration.tasks.crew import NOON, Step, Work
+from tests.transactions import fetched
 
 PATIENCE_S = 30.0
-NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-
-Run = Callable[[Callable[[minutebook.StepContext], Any]], dict[str, Any]]
+Run = Callable[[Step], dict[str, Any]]
 
 
 @pytest.fixture
-def run(own_steps: None, engine: sa.Engine, settings: Settings) -> Run:
-    """Run a function as the step of an operation; return the operation's row."""
+def run(work: Work) -> Run:
+    """Run a function as the step `odd` of an operation; return the operation's row."""
+    update = {"worker": WorkerSettings(heartbeat_s=0.1)}
+    work.settings = work.settings.model_copy(update=update)
 
-    hasty = settings.model_copy(update={"worker": WorkerSettings(heartbeat_s=0.1)})
-
-    def run_it(function: Callable[[minutebook.StepContext], Any]) -> dict[str, Any]:
+    def run_it(function: Step) -> dict[str, Any]:
         minutebook.step("odd")(function)
-        registry = Registry()
-        document = make_document(name=str(id(function)), operations={"odd": True})
-        action = create_all(engine, [document], author(registry.steps))[0]
-        operation: UUID = make_operation(engine, action, NOON)
-        run_attempt(engine, hasty, registry, (operation, 1), "tests")
-        return dict(row_of(engine, operation))
+        return work.ran(operations={"odd": True})
 
     return run_it
 
@@ -95,14 +84,14 @@ class Slow(BaseModel):
 
 # pydantic makes an error of its own of an exception that comes while it writes a value.
 @pytest.mark.parametrize(
-    "work", [waits, cleans_up_in_vain, Slow().model_dump, Slow().model_dump_json]
+    "works", [waits, cleans_up_in_vain, Slow().model_dump, Slow().model_dump_json]
 )
 def test_a_cancelled_step_is_cancelled_whatever_error_it_makes_of_that(
-    run: Run, engine: sa.Engine, work: Callable[[], object]
+    run: Run, engine: sa.Engine, works: Callable[[], object]
 ) -> None:
     def odd(context: minutebook.StepContext) -> None:
         cancel(engine, context.operation_id, WHOLE_INSTALLATION, "tests")
-        work()
+        works()
 
     row = run(odd)
 
@@ -149,12 +138,9 @@ def test_a_checkpoint_put_in_place_of_the_old_one_is_kept(run: Run, engine: sa.E
     def odd(context: minutebook.StepContext) -> None:
         context.checkpoint = {"last": 5}
 
-    uid = run(odd)["action_uid"]
+    run(odd)
 
-    with engine.connect() as connection:
-        asked = sa.text("SELECT checkpoint FROM action_state WHERE action_uid = :uid")
-        found = connection.execute(asked, {"uid": str(uid)}).scalar_one()
-    assert "5" in str(found)
+    assert fetched(engine, sa.select(action_state.c.checkpoint)).scalar_one() == {"last": 5}
 
 
 def test_a_checkpoint_with_a_number_that_json_does_not_know_fails_and_says_so(run: Run) -> None:
