@@ -41,7 +41,7 @@ SLOW = (
     *("docs/test_examples", "docs/test_first_change", "statements/test_event_indexes"),
     *(f"dashboard/test_{name}" for name in ("form", "in_browser", "many_runs", "pictures")),
     *(f"interop/test_{name}" for name in ("apscheduler", "django_beat", "move_back", "redbeat")),
-    *(f"tasks/test_{name}" for name in ("hostile_chats", "machine_clock")),
+    "tasks/test_hostile_chats",
     *(f"web/test_{name}" for name in ("behind_nginx", "django", "generated_client")),
     *("web/test_slow_editors", "test_a_generator_finds_no_fault"),
     *("test_broken_rows", "test_explain_broken_rows", "test_a_year_of_ends_ticks_and_pauses"),
