@@ -10,19 +10,19 @@ import pytest
 import sqlalchemy as sa
 from pydantic import SecretStr
 
-from models.sql import database_now, read_clock
+from models.sql import database_now
 from models.store import ticks as stored
 from models.tables import notices, ticks
 from processes.watch import Watcher
 from runtime.config import Settings
-from runtime.database import reading
 from runtime.sections import AlertSettings
 from tests.factories import make_action
 from tests.mail_server import MailServer, mail_server
 from tests.servers import free_port
+from tests.ticks import HOUR
+from tests.transactions import act, clock_of, execute, fetched
 
 OPS = "ops@example.com"
-LONG_AGO = timedelta(hours=1)
 
 
 @pytest.fixture
@@ -42,9 +42,8 @@ def having(settings: Settings, **changes: Any) -> Settings:
 
 def last_tick(engine: sa.Engine, ago: timedelta) -> None:
     """Let the only tick have ended so long ago."""
-    with engine.begin() as connection:
-        stored.report(connection, "one:1", read_clock(connection), 1.0, {})
-        connection.execute(sa.update(ticks).values(finished_at=database_now(-ago)))
+    act(engine, stored.report, "one:1", clock_of(engine), 1.0, {})
+    execute(engine, sa.update(ticks).values(finished_at=database_now(-ago)))
 
 
 def subjects(server: MailServer) -> list[str]:
@@ -59,11 +58,13 @@ def look_together(watchers: list[Watcher]) -> None:
 def test_of_many_watchers_one_tells_and_one_tells_the_end(
     engine: sa.Engine, watched: Settings, server: MailServer
 ) -> None:
-    last_tick(engine, LONG_AGO)
+    last_tick(engine, HOUR)
     watchers = [Watcher(watched) for _ in range(4)]
 
     for _ in range(3):
         look_together(watchers)
+    # A process that is new does not tell again.
+    Watcher(watched).look()
     broken = subjects(server)
     last_tick(engine, timedelta(0))
     for _ in range(3):
@@ -73,31 +74,18 @@ def test_of_many_watchers_one_tells_and_one_tells_the_end(
     assert subjects(server) == [*broken, broken[0].replace("ALERT", "RESOLVED")]
 
 
-def test_a_new_process_does_not_tell_again(
-    engine: sa.Engine, watched: Settings, server: MailServer
-) -> None:
-    last_tick(engine, LONG_AGO)
-
-    for _ in range(3):
-        Watcher(watched).look()
-
-    assert len(subjects(server)) == 1
-
-
 def test_what_could_not_be_delivered_is_tried_again_by_any_watcher(
     engine: sa.Engine, watched: Settings, server: MailServer
 ) -> None:
-    last_tick(engine, LONG_AGO)
+    last_tick(engine, HOUR)
     server.answers["ops"] = "451 not now"
     Watcher(watched).look()
     server.answers.clear()
-    with engine.begin() as connection:
-        connection.execute(sa.update(notices).values(not_before=database_now(-1.0)))
+    execute(engine, sa.update(notices).values(not_before=database_now(-1.0)))
 
     look_together([Watcher(watched) for _ in range(3)])
 
-    with reading(engine) as connection:
-        rows = connection.execute(sa.select(notices.c.state, notices.c.tries)).all()
+    rows = fetched(engine, sa.select(notices.c.state, notices.c.tries))
     assert [tuple(row) for row in rows] == [("done", 2)]
     assert len(subjects(server)) == 1
 
@@ -124,10 +112,9 @@ def test_a_database_that_is_away_is_told_once_by_the_process_itself(
 def test_during_quiet_hours_nothing_is_told(
     engine: sa.Engine, watched: Settings, server: MailServer
 ) -> None:
-    last_tick(engine, LONG_AGO)
-    with reading(engine) as connection:
-        now = read_clock(connection)
-    hours = f"{now - LONG_AGO:%H:%M}-{now + LONG_AGO:%H:%M}"
+    last_tick(engine, HOUR)
+    now = clock_of(engine)
+    hours = f"{now - HOUR:%H:%M}-{now + HOUR:%H:%M}"
     quiet = AlertSettings(mail=(OPS,), quiet_hours=hours)
 
     Watcher(having(watched, alert=quiet)).look()
@@ -147,13 +134,11 @@ def test_what_no_tick_sends_for_two_minutes_is_delivered_without_the_broker(
         payload={"kind": "run_ended", "small_app": "default", "action": "a", "state": "failed"},
         state="owed", not_before=database_now(-60.0), created_at=database_now(),
     )  # fmt: skip
-    with engine.begin() as connection:
-        connection.execute(app)
+    execute(engine, app)
 
     Watcher(without_admins).look()
     before = subjects(server)
-    with engine.begin() as connection:
-        connection.execute(sa.update(notices).values(not_before=database_now(-130.0)))
+    execute(engine, sa.update(notices).values(not_before=database_now(-130.0)))
     look_together([Watcher(without_admins) for _ in range(3)])
 
     assert (before, subjects(server)) == ([], ["[minutebook] FAILED: a"])
