@@ -23,9 +23,12 @@ def main() -> int:
     given = parser.parse_args()
     say(f"first seed {given.seed}")
     count, total = min(given.processes, given.worlds), Tally()
-    with get_context("spawn").Pool(count) as pool:
-        for one in pool.imap_unordered(live, [(given, number) for number in range(count)]):
-            total.add(one)
+    if count == 1:
+        total = live((given, 0))
+    else:
+        with get_context("spawn").Pool(count) as pool:
+            for one in pool.imap_unordered(live, [(given, number) for number in range(count)]):
+                total.add(one)
     total.report(pairs=given.pairs)
     return 1 if total.violations else 0
 

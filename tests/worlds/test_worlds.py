@@ -1,41 +1,32 @@
-"""Some simulated worlds break no promise; `make worlds` lives through more."""
+"""Some simulated worlds break no promise; `make worlds` lives through more, CI those of the day."""
 
 import os
-import re
 import subprocess
 import sys
-from datetime import date
-
-import pytest
 
 from tests.acceptance.processes import ROOT
 
-LAST_LINE = re.compile(r"worlds (\d+), steps (\d+), violations (\d+)")
-DAY = date.today().toordinal() * 1_000  # noqa: DTZ011  (any day will do)
 
-
-def lived(*arguments: str) -> tuple[int, str]:
+def lived(*arguments: str) -> tuple[int, list[str]]:
     """Return the exit status and the output of some worlds."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.worlds", "--processes", "1", *arguments],
         cwd=ROOT, capture_output=True, text=True, check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"},
     )  # fmt: skip
-    return done.returncode, done.stdout + done.stderr
+    return done.returncode, (done.stdout + done.stderr).splitlines()
 
 
-@pytest.mark.parametrize("seed", [1, DAY], ids=["fixed", "day"])
-def test_no_promise_is_broken_in_some_worlds(seed: int) -> None:
-    status, output = lived("--seconds", "5", "--seed", str(seed))
+def test_no_promise_is_broken_in_some_worlds() -> None:
+    status, output = lived("--seed", "1", "--worlds", "4")
 
     assert status == 0, output
-    assert (found := LAST_LINE.fullmatch(output.splitlines()[-1])) is not None, output
-    assert int(found[1]) >= 1
-    assert found[3] == "0"
+    assert output[-1].startswith("worlds 4, steps "), output
+    assert output[-1].endswith(", violations 0")
 
 
 def test_no_promise_is_broken_in_a_world_on_postgresql() -> None:
-    status, output = lived("--store", "postgresql", "--worlds", "1", "--seed", str(DAY))
+    status, output = lived("--store", "postgresql", "--worlds", "1", "--seed", "4")
 
     assert status == 0, output
 
