@@ -17,10 +17,10 @@ MIB = 1 << 20
 
 
 def double(call: Call) -> Any:
-    """Return twice the number, after a note."""
+    """Return the arguments with twice the number, after a note."""
     call.note("log", "doubling")
     call.watch.progress(1, 2)
-    return 2 * call.arguments["number"]
+    return {**call.arguments, "number": 2 * call.arguments["number"]}
 
 
 def repeat(call: Call) -> Any:
