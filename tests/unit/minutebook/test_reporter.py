@@ -1,6 +1,5 @@
 """What a worker's own process reports for those of its pool: what they could not, and their end."""
 
-import json
 import multiprocessing
 import os
 import signal
@@ -21,7 +20,9 @@ from runtime.clock import wait_for
 FORK = multiprocessing.get_context("fork")
 LEASE = "1dd03b837b34516e8a7c7ff8626a8a85-2-secret"
 END = "/api/operations/1dd03b83-7b34-516e-8a7c-7ff8626a8a85:end"
+ENDED = (END, {"lease": LEASE})
 BEAT = "/api/operations:beat"
+OTHER = LEASE.replace("secret", "other")
 SOON_S = 10.0
 HEARTBEAT_S = 60.0
 
@@ -47,6 +48,10 @@ class Known(Server):
         stops = [self.stops.get(one["lease"]) for one in said.get("beats", ())]
         known = [{"lost": stop == LOST, "stop": None if stop == LOST else stop} for stop in stops]
         return {"answers": known}
+
+    def await_asked(self, *asked: tuple[str, Any]) -> None:
+        """Wait until this is all that was asked."""
+        assert wait_for(lambda: self.asked == [*asked], SOON_S), self.asked
 
 
 @pytest.fixture
@@ -86,9 +91,9 @@ def test_what_a_process_hands_over_is_sent_though_the_process_is_gone(
 ) -> None:
     server, reporter = reporting()
 
-    in_child(lambda: reporter.report((END, {"lease": LEASE})))
+    in_child(lambda: reporter.report(ENDED))
 
-    assert wait_for(lambda: server.asked == [(END, {"lease": LEASE})], SOON_S)
+    server.await_asked(ENDED)
 
 
 def test_a_report_is_repeated_until_it_is_taken_and_not_after_a_refusal(
@@ -108,11 +113,9 @@ def test_a_report_is_repeated_until_it_is_taken_and_not_after_a_refusal(
 def test_an_attempt_beats_until_its_end_is_accepted(reporting: Reporting) -> None:
     server, reporter = reporting(ServerAway("a moment"))
 
-    reporter.report((END, {"lease": LEASE}))
+    reporter.report(ENDED)
 
-    beat = (BEAT, {"beats": [{"lease": LEASE}]})
-    end = (END, {"lease": LEASE})
-    assert wait_for(lambda: server.asked == [end, beat, end], SOON_S)
+    server.await_asked(ENDED, (BEAT, {"beats": [{"lease": LEASE}]}), ENDED)
 
 
 @pytest.mark.parametrize(
@@ -131,8 +134,7 @@ def test_a_process_that_is_killed_is_reported_with_what_it_held(
 
     in_child(lambda: _note(reporter.held, killed_at), is_killed=True)
 
-    said = {"lease": LEASE, "outcome": outcome, "error": error}
-    assert wait_for(lambda: server.asked == [(END, said)], SOON_S)
+    server.await_asked((END, {"lease": LEASE, "outcome": outcome, "error": error}))
 
 
 def _note(held: Held, killed_at: float = inf) -> None:
@@ -180,15 +182,14 @@ def _heard(operation: Any, within_s: float = SOON_S) -> bool:
 @pytest.mark.parametrize("stop", [CANCELLED, LOST])
 def test_one_request_renews_all_leases_and_answers_each(reporting: Reporting, stop: str) -> None:
     server, reporter = reporting()
-    other = LEASE.replace("secret", "other")
-    server.stops[other] = stop
+    server.stops[OTHER] = stop
     # The lease of one that does not look for a heartbeat and a half is not renewed.
-    first, second = _operation(reporter, heartbeat_s=HEARTBEAT_S), _operation(reporter, other)
+    first, second = _operation(reporter, heartbeat_s=HEARTBEAT_S), _operation(reporter, OTHER)
 
     assert _heard(second)
 
     assert (first.asked, second.asked) == (None, stop)
-    assert server.asked[0] == (BEAT, {"beats": [{"lease": LEASE}, {"lease": other}]})
+    assert server.asked[0] == (BEAT, {"beats": [{"lease": LEASE}, {"lease": OTHER}]})
     assert {path for path, _ in server.asked} == {BEAT}
 
 
@@ -217,43 +218,32 @@ def test_an_answer_to_another_lease_that_had_the_place_is_not_heard(reporting: R
     assert server.asked == []
 
 
-def test_a_task_renews_its_lease_itself_while_nobody_does() -> None:
+@pytest.mark.parametrize("is_full", [False, True], ids=["no_thread", "no_place"])
+def test_a_task_renews_its_lease_itself_while_nobody_does(is_full: bool) -> None:
     server = Known()
     # Its thread does not run.
     reporter = Reporter(server, {})
+    for _ in range(Held.PLACES if is_full else 0):
+        _note(reporter.held)
     operation = _operation(reporter, heartbeat_s=0.02)
 
     assert wait_for(lambda: bool(operation.beat() and len(server.asked) == 2), SOON_S)
 
     beat = (f"/api/operations/{operation.operation_id}:beat", {"lease": LEASE, "progress": {}})
     assert server.asked == [beat, beat]
+    operation.forget()
     reporter.close()
 
 
 def test_the_lease_of_a_task_that_stands_still_is_not_renewed(reporting: Reporting) -> None:
     server, reporter = reporting()
-    stands_still = _operation(reporter, LEASE.replace("secret", "still"))
+    stands_still = _operation(reporter, OTHER)
     stands_still._place.looked_at -= HEARTBEAT_S
     other = _operation(reporter)
 
     assert wait_for(lambda: bool(other.beat() and server.asked), SOON_S)
 
-    assert {json.dumps(said) for _, said in server.asked} == {
-        json.dumps({"beats": [{"lease": LEASE}]})
-    }
-
-
-def test_a_task_without_a_place_renews_its_lease_itself() -> None:
-    server = Known()
-    reporter = Reporter(server, {})
-    for _ in range(Held.PLACES):
-        _note(reporter.held)
-    operation = _operation(reporter, heartbeat_s=0.02)
-
-    assert wait_for(lambda: bool(operation.beat() and server.asked), SOON_S)
-
-    operation.forget()
-    reporter.close()
+    assert all(said == {"beats": [{"lease": LEASE}]} for _, said in server.asked)
 
 
 def test_an_end_that_is_too_long_goes_without_its_traceback(reporting: Reporting) -> None:
@@ -272,7 +262,7 @@ def test_a_worker_that_stops_sends_what_waits() -> None:
     server = Known(ServerAway("a moment"))
     reporter = Reporter(server, {})
     reporter.start()
-    reporter.report((END, {"lease": LEASE}))
+    reporter.report(ENDED)
 
     reporter.stop()
 

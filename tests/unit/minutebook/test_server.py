@@ -1,10 +1,8 @@
 """A worker's way to the server: which one it is, and what it says of one that does not answer."""
 
-import http.server
 import json
 import socket
 import ssl
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +11,8 @@ from typing import Any
 import pytest
 
 from minutebook.server import NotDone, Server, ServerAway, find_server
+from tests.http_server import Handler, http_server
+from tests.receiver import Receiver
 
 Answer = tuple[int, Any]
 
@@ -31,10 +31,10 @@ def asking(url: str) -> Iterator[Server]:
 def answering(answer: Callable[[str], Answer]) -> Iterator[str]:
     """Serve HTTP with one answer to each request; yield its URL."""
 
-    class Handler(http.server.BaseHTTPRequestHandler):
+    class Answering(Handler):
         protocol_version = "HTTP/1.1"
 
-        def do_POST(self) -> None:
+        def do_POST(self) -> None:  # noqa: N802 - a name of http.server
             self.rfile.read(int(self.headers["Content-Length"]))
             status, body = answer(self.path)
             text = b"" if body is None else json.dumps(body).encode()
@@ -44,17 +44,14 @@ def answering(answer: Callable[[str], Answer]) -> Iterator[str]:
             self.wfile.write(text)
             self.close_connection = status == 200
 
-        def log_message(self, *_: Any) -> None: ...
+    with http_server(Answering, Receiver) as served:
+        yield served.url
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
+
+def asked(answer: Callable[[str], Answer]) -> Any:
+    """Return what a server that answers so is taken for."""
+    with answering(answer) as url, asking(url) as server:
+        return server.ask("/x", {}, 5)
 
 
 def problem(kind: str, detail: str = "why") -> dict[str, str]:
@@ -86,27 +83,23 @@ def test_a_server_that_is_named_wrongly_is_named_with_the_remedy(
 
 
 def test_a_connection_that_the_server_closed_meanwhile_is_opened_again() -> None:
-    asked: list[str] = []
+    paths: list[str] = []
 
     def answer(path: str) -> Answer:
-        asked.append(path)
-        return 200, {"number": len(asked)}
+        paths.append(path)
+        return 200, {"number": len(paths)}
 
     with answering(answer) as url, asking(f"{url}/below") as server:
         found = [server.ask("/x", {}, 5)["number"] for _ in range(3)]
 
-    assert (found, asked[0]) == ([1, 2, 3], "/below/x")
+    assert (found, paths[0]) == ([1, 2, 3], "/below/x")
 
 
 @pytest.mark.parametrize("kind", ["not-taken", "not-ready", "lease-lost", "not-found"])
 def test_a_refusal_has_its_kind(kind: str) -> None:
     status = 404 if kind == "not-found" else 409
-    with (
-        answering(lambda _: (status, problem(kind))) as url,
-        asking(url) as server,
-        pytest.raises(NotDone, match="why") as refused,
-    ):
-        server.ask("/x", {}, 5)
+    with pytest.raises(NotDone, match="why") as refused:
+        asked(lambda _: (status, problem(kind)))
 
     assert refused.value.kind == kind
 
@@ -124,23 +117,15 @@ def test_a_refusal_has_its_kind(kind: str) -> None:
 def test_a_server_that_cannot_now_may_have_done_it_or_not(
     status: int, kind: str, is_in_doubt: bool, advice: str
 ) -> None:
-    with (
-        answering(lambda _: (status, problem(kind))) as url,
-        asking(url) as server,
-        pytest.raises(ServerAway, match=advice) as away,
-    ):
-        server.ask("/x", {}, 5)
+    with pytest.raises(ServerAway, match=advice) as away:
+        asked(lambda _: (status, problem(kind)))
 
     assert away.value.is_in_doubt is is_in_doubt
 
 
 def test_what_is_no_server_of_ours_is_said() -> None:
-    with (
-        answering(lambda _: (404, None)) as url,
-        asking(url) as server,
-        pytest.raises(ServerAway, match="answers 404"),
-    ):
-        server.ask("/x", {}, 5)
+    with pytest.raises(ServerAway, match="answers 404"):
+        asked(lambda _: (404, None))
 
 
 def test_a_server_that_is_silent_is_in_doubt_and_one_that_refuses_is_not() -> None:

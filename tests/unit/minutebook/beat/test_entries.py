@@ -94,12 +94,13 @@ def test_a_broken_entry_is_named_and_the_others_move(entry: Mapping[str, Any], w
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
-        pytest.param(None, "None is not an entry", id="nothing"),
-        pytest.param("tasks.it", "'tasks.it' is not an entry", id="text"),
-        pytest.param(["tasks.it", 60], "is not an entry", id="list"),
-        pytest.param({"task": "tasks.it"}, "it has no schedule", id="no_schedule"),
-        pytest.param({}, "it has no schedule", id="empty"),
-        pytest.param(Rude(), "a Rude is not an entry", id="rude"),
+        (None, "None is not an entry"),
+        ("tasks.it", "'tasks.it' is not an entry"),
+        (["tasks.it", 60], "is not an entry"),
+        ({"task": "tasks.it"}, "it has no schedule"),
+        (Rude(), "a Rude is not an entry"),
+        ({**SOUND, "owner": "x"}, "beat cannot make its entry: TypeError"),
+        ({**SOUND, "owner": "x"}, "'owner'"),
     ],
 )
 def test_what_is_no_entry_is_named(entry: object, why: str) -> None:
@@ -147,14 +148,6 @@ def test_a_name_that_no_action_can_have_refuses_its_entry_alone() -> None:
     found = moved(application({"a" * 500: SOUND, 5: SOUND, "sound": SOUND}))
 
     assert [one.kind for one in found.values()] == ["cannot", "same", "same"]
-
-
-def test_a_key_that_beat_does_not_take_is_named() -> None:
-    found = moved(application({"it": {**SOUND, "owner": "x"}, "sound": SOUND}))
-
-    assert (found["it"].kind, found["sound"].kind) == ("cannot", "same")
-    assert "beat cannot make its entry: TypeError" in found["it"].why
-    assert "'owner'" in found["it"].why
 
 
 def test_an_entry_of_beat_itself_is_read() -> None:
@@ -233,40 +226,34 @@ def within(owner: str, methods: str = "__call__") -> str:
 
 
 @pytest.mark.parametrize(
-    ("base", "remark"),
+    ("base", "remarks"),
     [
-        pytest.param(Task, None, id="of_celery"),
-        pytest.param(Named, None, id="what_only_follows_it"),
-        pytest.param(Once, not_called("Once"), id="once"),
-        pytest.param(OnceLater, not_called("Once"), id="of_a_parent"),
-        pytest.param(Mixed, not_called("InContext"), id="of_two_parents"),
-        pytest.param(WithMixin, not_called("Mixin"), id="of_a_mixin"),
-        pytest.param(type("Made", (Once,), {}), not_called("Once"), id="of_a_class_made_here"),
-        pytest.param(InContext, within("InContext"), id="in_a_context"),
-        pytest.param(type("Made", (InContext,), {}), within("InContext"), id="in_its_context"),
-        pytest.param(Eager, within("Eager", "apply"), id="runs_here"),
+        pytest.param(Task, (), id="of_celery"),
+        pytest.param(Named, (), id="what_only_follows_it"),
+        pytest.param(Once, (not_called("Once"),), id="once"),
+        pytest.param(OnceLater, (not_called("Once"),), id="of_a_parent"),
+        pytest.param(Mixed, (not_called("InContext"),), id="of_two_parents"),
+        pytest.param(WithMixin, (not_called("Mixin"),), id="of_a_mixin"),
+        pytest.param(type("Made", (Once,), {}), (not_called("Once"),), id="of_a_class_made_here"),
+        pytest.param(InContext, (within("InContext"),), id="in_a_context"),
+        pytest.param(Eager, (within("Eager", "apply"),), id="runs_here"),
     ],
 )
+@pytest.mark.parametrize("is_of_all", [False, True])
 def test_classes_that_override_sending_or_running_are_remarked(
-    base: type, remark: str | None
+    base: type, remarks: tuple[str, ...], is_of_all: bool
 ) -> None:
-    app = application({"it": SOUND})
+    app: Any = application({"it": SOUND})
+    # The class of all tasks of the application, or of this one.
+    if is_of_all:
+        app.Task = base
+    its = {} if is_of_all else {"base": base}
+    app.task(name="tasks.it", shared=False, **its)(local)
 
-    @app.task(name="tasks.it", base=base, shared=False)
-    def it() -> None: ...
-
-    assert moved(app)["it"].remarks == (() if remark is None else (remark,))
+    assert moved(app)["it"].remarks == remarks
 
 
 def local() -> None: ...
-
-
-def test_the_class_of_all_tasks_of_an_application_is_remarked_too() -> None:
-    app: Any = application({"it": SOUND})
-    app.Task = Once
-    app.task(name="tasks.it", shared=False)(local)
-
-    assert moved(app)["it"].remarks == (not_called("Once"),)
 
 
 def test_receivers_that_may_change_messages_are_remarked() -> None:

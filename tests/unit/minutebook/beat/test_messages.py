@@ -31,77 +31,37 @@ def by_hand(name: str, *_: object, **__: object) -> dict[str, Any] | None:
     return {"queue": "video", "priority": 4} if name == "tasks.it" else None
 
 
-CASES = [
-    pytest.param({}, {}, {"queue": "celery"}, id="nothing"),
-    pytest.param({"task_default_queue": "shop"}, {}, {"queue": "shop"}, id="default_queue"),
-    pytest.param({}, {"queue": "orders"}, {"queue": "orders"}, id="queue_of_an_entry"),
-    pytest.param(
-        {"task_routes": {"tasks.*": {"queue": "orders", "priority": 7}}},
-        {},
-        {"queue": "orders", "priority": 7},
-        id="priority_of_a_route",
-    ),
-    pytest.param(
-        {"task_routes": {"tasks.*": {"queue": "orders", "priority": 7}}},
-        {"priority": 2},
-        {"queue": "orders", "priority": 2},
-        id="priority_of_the_entry",
-    ),
-    pytest.param({"task_routes": ([("tasks.*", "orders")],)}, {}, {"queue": "orders"}, id="pairs"),
-    pytest.param(
-        {**DECLARED, "task_routes": by_hand}, {}, {"queue": "video", "priority": 4}, id="function"
-    ),
-    pytest.param(
-        {**DECLARED, "task_routes": {"tasks.it": {"exchange": "media", "routing_key": "video.hd"}}},
-        {},
-        {"exchange": "media", "routing_key": "video.hd"},
-        id="exchange_that_is_not_declared",
-    ),
-    pytest.param(
-        {**DECLARED, "task_routes": {"tasks.it": {"queue": "video", "routing_key": "audio.a.b"}}},
-        {},
-        {"queue": "all audio"},
-        id="key_of_a_route_to_a_topic",
-    ),
-    pytest.param(
-        DECLARED,
-        {"exchange": "media", "routing_key": "audio.mp3"},
-        {"exchange": "media", "routing_key": "audio.mp3"},
-        id="two_queues_of_a_topic",
-    ),
-    pytest.param(
-        DECLARED, {"exchange": MAIL, "routing_key": "letter"}, {"queue": "letters"}, id="object"
-    ),
-    pytest.param(
-        DECLARED,
-        {"exchange": "mail", "routing_key": "lost"},
-        {"exchange": "mail", "routing_key": "lost"},
-        id="no_queue",
-    ),
-    pytest.param(DECLARED, {"queue": "letters"}, {"queue": "letters"}, id="queue_of_an_exchange"),
-    pytest.param(
-        DECLARED, {"queue": "letters", "routing_key": "x"}, {"queue": "letters"}, id="key_alone"
-    ),
-    pytest.param(
-        DECLARED, {"queue": "letters", "exchange": "media"}, {"queue": "letters"}, id="exchange"
-    ),
-    pytest.param(
-        {"task_default_exchange": "events", "task_default_exchange_type": "topic",
-         "task_default_routing_key": "shop.all", "task_default_queue": "shop"},
-        {},
-        {"queue": "shop"},
-        id="default_topic",
-    ),
-    pytest.param(
-        DECLARED,
-        {"queue": "readers"},
-        {"exchange": "news", "routing_key": "celery"},
-        id="fanout",
-    ),
-]  # fmt: skip
+PRIOR = {"task_routes": {"tasks.*": {"queue": "orders", "priority": 7}}}
+HD, MP3 = ({"exchange": "media", "routing_key": key} for key in ("video.hd", "audio.mp3"))
+LOST = {"exchange": "mail", "routing_key": "lost"}
+ROUTED_KEY = {"tasks.it": {"queue": "video", "routing_key": "audio.a.b"}}
+TOPIC = {
+    "task_default_exchange": "events", "task_default_exchange_type": "topic",
+    "task_default_routing_key": "shop.all", "task_default_queue": "shop",
+}  # fmt: skip
+# The settings of an application, the options of an entry, and the options of its message.
+CASES: dict[str, tuple[Any, Any, Any]] = {
+    "nothing": ({}, {}, {"queue": "celery"}),
+    "default_queue": ({"task_default_queue": "shop"}, {}, {"queue": "shop"}),
+    "queue_of_an_entry": ({}, {"queue": "orders"}, {"queue": "orders"}),
+    "priority_of_a_route": (PRIOR, {}, {"queue": "orders", "priority": 7}),
+    "priority_of_the_entry": (PRIOR, {"priority": 2}, {"queue": "orders", "priority": 2}),
+    "pairs": ({"task_routes": ([("tasks.*", "orders")],)}, {}, {"queue": "orders"}),
+    "function": ({**DECLARED, "task_routes": by_hand}, {}, {"queue": "video", "priority": 4}),
+    "exchange_that_is_not_declared": ({**DECLARED, "task_routes": {"tasks.it": HD}}, {}, HD),
+    "key_of_a_route": ({**DECLARED, "task_routes": ROUTED_KEY}, {}, {"queue": "all audio"}),
+    "two_queues_of_a_topic": (DECLARED, MP3, MP3),
+    "object": (DECLARED, {"exchange": MAIL, "routing_key": "letter"}, {"queue": "letters"}),
+    "no_queue": (DECLARED, LOST, LOST),
+    "queue_of_an_exchange": (DECLARED, {"queue": "letters"}, {"queue": "letters"}),
+    "key_alone": (DECLARED, {"queue": "letters", "routing_key": "x"}, {"queue": "letters"}),
+    "exchange": (DECLARED, {"queue": "letters", "exchange": "media"}, {"queue": "letters"}),
+    "default_topic": (TOPIC, {}, {"queue": "shop"}),
+    "fanout": (DECLARED, {"queue": "readers"}, {"exchange": "news", "routing_key": "celery"}),
+}
 
 
-@pytest.mark.parametrize(("settings", "options", "expected"), CASES)
+@pytest.mark.parametrize(("settings", "options", "expected"), CASES.values(), ids=CASES)
 def test_a_message_arrives_where_beat_sends_it(
     settings: Mapping[str, Any], options: Mapping[str, Any], expected: Mapping[str, Any]
 ) -> None:
