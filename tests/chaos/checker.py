@@ -15,7 +15,6 @@ from tests.chaos.facts import Facts, Row
 from tests.chaos.history import History, is_of_application
 from tests.chaos.lived import true_instants
 from tests.chaos.occurrences import is_true, occurrences
-from tests.ticks import SECOND
 
 ENDED = {
     *("success", "partial", "failed", "cancelled", "skipped", "dropped", "missed"),
@@ -30,6 +29,7 @@ MOST_LOSSES = 4
 MAINTENANCE = "maintenance"
 # The log has times of the steps' machine, the tables those of the database's clock.
 SLACK = timedelta(milliseconds=100)
+SECOND = timedelta(seconds=1)
 TWO_TICKS = timedelta(seconds=10)
 # Of the actions of a storm.
 LONGEST_LOOK_BACK = timedelta(minutes=5)

@@ -11,8 +11,7 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from tests.ticks import MINUTE
-
+MINUTE = timedelta(minutes=1)
 SPAN = re.compile(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
 SECONDS = (604_800, 86_400, 3_600, 60, 1)
 
