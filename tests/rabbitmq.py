@@ -111,7 +111,7 @@ class RabbitMQ:
         with Connection(self.url) as connection, connection.channel() as channel:
             yield channel
 
-    def stop(self) -> None:
+    def stop(self, _how: signal.Signals = signal.SIGKILL) -> None:
         """Kill the node, and the port mapper that it started; its data stay."""
         if self.process is not None:
             with suppress(ProcessLookupError):
@@ -144,14 +144,18 @@ class RabbitMQ:
     @contextmanager
     def silence(self) -> Iterator[None]:
         """Let the node take connections and answer nothing."""
-        assert self.process is not None
-        os.killpg(self.process.pid, signal.SIGSTOP)
+        self.send_signal(signal.SIGSTOP)
         # Its other threads may answer once more meanwhile.
         assert wait_for(self._stands_still, START_S)
         try:
             yield
         finally:
-            os.killpg(self.process.pid, signal.SIGCONT)
+            self.send_signal(signal.SIGCONT)
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal to the node's processes."""
+        assert self.process is not None
+        os.killpg(self.process.pid, number)
 
     def _stands_still(self) -> bool:
         """Whether each thread of the node's group of processes is stopped."""
@@ -170,8 +174,12 @@ class RabbitMQ:
     def lose_everything(self) -> None:
         """Start it anew without its data."""
         self.stop()
-        shutil.rmtree(self.folder / "data")
+        self.forget()
         self.start()
+
+    def forget(self) -> None:
+        """Remove the data of a stopped node."""
+        shutil.rmtree(self.folder / "data", ignore_errors=True)
 
 
 @contextmanager

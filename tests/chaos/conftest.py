@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from runtime.config import Settings
 from tests.acceptance.installation import Installation
 from tests.chaos.broker_faults import Messages, Server
-from tests.chaos.in_rabbitmq import InRabbitMQ, Node
+from tests.chaos.in_rabbitmq import InRabbitMQ
 from tests.chaos.in_redis import InRedis
 from tests.chaos.storm import Storm, environment
 from tests.rabbitmq import running_node
@@ -42,7 +42,7 @@ def make_storm(
             servers.callback(installation.close)
             ours: tuple[Server, Messages] = redis, InRedis(installation)
             if node is not None:
-                ours = Node(node), InRabbitMQ(node)
+                ours = node, InRabbitMQ(node)
             return Storm(installation, (server, *ours), seed, seconds)
 
         yield make

@@ -1,9 +1,6 @@
-"""The messages of a storm in RabbitMQ, and its node as a server of a storm."""
+"""The messages of a storm in RabbitMQ."""
 
 import json
-import os
-import shutil
-import signal
 from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
@@ -16,35 +13,6 @@ from tests.chaos.in_redis import MOST_REPEATED, NO_MORE, QUEUES
 from tests.rabbitmq import RabbitMQ
 
 MOST_SHUFFLED = 500
-
-
-class Node:
-    """A node as the server of a storm."""
-
-    def __init__(self, node: RabbitMQ) -> None:
-        self.node = node
-
-    @property
-    def url(self) -> str:
-        """The broker's URL for Celery."""
-        return self.node.url
-
-    def start(self) -> None:
-        """Start it, with the data that it has."""
-        self.node.start()
-
-    def stop(self, _how: signal.Signals) -> None:
-        """Kill it; its data stay."""
-        self.node.stop()
-
-    def forget(self) -> None:
-        """Remove the data of a stopped node."""
-        shutil.rmtree(self.node.folder / "data", ignore_errors=True)
-
-    def send_signal(self, number: signal.Signals) -> None:
-        """Send a signal to its processes."""
-        assert self.node.process is not None
-        os.killpg(self.node.process.pid, number)
 
 
 class InRabbitMQ:

@@ -1,13 +1,11 @@
 """What befalls a world, all of it from its seed, and the search for the least of it that fails."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Any, TypeVar
+from typing import Any
 
 from tests.chaos.faults import Fault
-
-T = TypeVar("T")
 
 DAY_S = 86_400
 # A fault, its weight, and the longest time that it lasts, in seconds.
@@ -72,13 +70,6 @@ class Plan:
     edits: tuple[Fault, ...]
     chances: tuple[tuple[str, float], ...]
 
-    @property
-    def size(self) -> int:
-        """How much there is in it."""
-        lists = (self.actions, self.faults, self.edits, self.chances)
-        roles = (self.daemons, self.workers, self.followers, self.job_workers)
-        return sum(map(len, lists)) + sum(roles)
-
 
 def drawn(seed: int) -> Plan:
     """Return the plan of a seed."""
@@ -115,46 +106,26 @@ def drawn(seed: int) -> Plan:
     )
 
 
-# How many of a role a world cannot do without.
-LEAST = (("followers", 0), ("job_workers", 1), ("workers", 1), ("daemons", 1))
+# How many of a kind a world cannot do without.
+LEAST = {"actions": 1, "job_workers": 1, "workers": 1, "daemons": 1}
 
 
-def shrunk(plan: Plan, fails: Callable[[Plan], bool], most: int = 150) -> Plan:
-    """Return a smaller plan that still fails, after at most so many tries."""
-    left = most
-
-    def still(smaller: Plan) -> bool:
-        nonlocal left
-        left -= 1
-        return left >= 0 and fails(smaller)
-
-    before = plan.size + 1
-    while plan.size < before and left > 0:
-        before = plan.size
-        for name in ("chances", "faults", "edits", "actions"):
-            least = 1 if name == "actions" else 0
-            plan = _with_fewer(plan, name, least, still)
-        for name, least in LEAST:
-            while getattr(plan, name) > least:
-                smaller = replace(plan, **{name: getattr(plan, name) - 1})
-                if not still(smaller):
-                    break
-                plan = smaller
+def shrunk(plan: Plan, fails: Callable[[Plan], bool]) -> Plan:
+    """Return a smaller plan that still fails, from which nothing more can be left out."""
+    while found := next(filter(fails, _smaller(plan)), None):
+        plan = found
     return plan
 
 
-def _with_fewer(plan: Plan, name: str, least: int, still: Callable[[Plan], bool]) -> Plan:
-    """Leave out parts of a list, halves first, then smaller ones."""
-    size = len(getattr(plan, name))
-    while size >= 1:
-        start = 0
-        while start < len(getattr(plan, name)):
-            items = getattr(plan, name)
-            fewer = items[:start] + items[start + size :]
-            smaller = replace(plan, **{name: fewer})
-            if len(fewer) >= least and still(smaller):
-                plan = smaller
-            else:
-                start += size
-        size //= 2
-    return plan
+def _smaller(plan: Plan) -> Iterator[Plan]:
+    """Yield plans without a part, the largest parts first."""
+    for name in ("chances", "faults", "edits", "actions"):
+        items = getattr(plan, name)
+        for size in (len(items) // 2, 1):
+            for start in range(0, len(items), size or 1):
+                fewer = items[:start] + items[start + max(size, 1) :]
+                if len(fewer) >= LEAST.get(name, 0):
+                    yield replace(plan, **{name: fewer})
+    for name in ("followers", "job_workers", "workers", "daemons"):
+        if (count := getattr(plan, name)) > LEAST.get(name, 0):
+            yield replace(plan, **{name: count - 1})
