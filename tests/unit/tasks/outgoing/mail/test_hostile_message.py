@@ -21,32 +21,13 @@ PAYLOADS = [
     "=?us-ascii*en?Q?x=0ABcc:_evil=40x.example?=",
     "=?utf-8?q?a?= =?utf-8?q?=0D=0ABcc:_evil=40x.example?=",
     "=?utf-8?q?=22_=3Cevil=40x.example=3E,?=",
-    "x\r\nBcc: evil@x.example",
-    "x\u2028Bcc: evil@x.example",
+    *(f"x{end}Bcc: evil@x.example" for end in ("\r\n", "\n", "\r", "\u2028", "\x0b", "\0")),
     "=?=?=?=?=?=?=?=?=?=?=0D=0A\u00a1\u00a1\U00010000",
     '", evil@x.example, "',
     "Ann <evil@x.example>",
 ]
-HOSTILE = st.lists(
-    st.sampled_from(
-        [
-            "=?",
-            "?=",
-            "utf-8",
-            "?q?",
-            "?b?",
-            "=0D=0A",
-            "Bcc: e@x.example",
-            "\r\n",
-            "<",
-            ">",
-            '"',
-            ",",
-        ]
-    )
-    | st.text(max_size=5),
-    max_size=12,
-).map("".join)
+PARTS = ("=?", "?=", "utf-8", "?q?", "?b?", "=0D=0A", "Bcc: e@x.example", "\r\n", *'<>",')
+HOSTILE = st.lists(st.sampled_from(PARTS) | st.text(max_size=5), max_size=12).map("".join)
 
 
 def sent(name: str, subject: str) -> bytes:
@@ -73,7 +54,7 @@ def test_a_name_or_a_subject_adds_nothing(payload: str) -> None:
             check(sent(name, subject))
 
 
-@settings(deadline=None)
+@settings(max_examples=50)
 @given(name=HOSTILE, subject=HOSTILE)
 def test_no_name_and_no_subject_adds_anything(name: str, subject: str) -> None:
     with suppress(InvalidAddress):
