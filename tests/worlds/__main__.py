@@ -19,7 +19,6 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--stop", action="store_true", help="at the first that fails")
     parser.add_argument("--shrink", action="store_true", help="make what fails small")
-    parser.add_argument("--pairs", action="store_true", help="name the pairs that were never met")
     given = parser.parse_args()
     say(f"first seed {given.seed}")
     count, total = min(given.processes, given.worlds), Tally()
@@ -29,7 +28,7 @@ def main() -> int:
         with get_context("spawn").Pool(count) as pool:
             for one in pool.imap_unordered(live, [(given, number) for number in range(count)]):
                 total.add(one)
-    total.report(pairs=given.pairs)
+    total.report()
     return 1 if total.violations else 0
 
 

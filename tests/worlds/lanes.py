@@ -12,7 +12,6 @@ from runtime.clock import monotonic
 from tests.compiled import share_compiled
 from tests.servers import PostgreSQL
 from tests.worlds.plan import Plan, drawn, shrunk
-from tests.worlds.stage import reachable
 from tests.worlds.world import World
 
 # Of a story.
@@ -33,14 +32,12 @@ class Tally:
     steps: int = 0
     violations: int = 0
     met: Counter[tuple[str, str]] = field(default_factory=Counter)
-    # Each step that was taken, and whether its transaction wrote.
-    taken: dict[str, bool] = field(default_factory=dict)
 
     def live(self, plan: Plan, server: PostgreSQL | None) -> list[str]:
         """Live through a world; return its violations."""
         world = World(plan, server)
         found = world.run()
-        self.add(Tally(1, world.loom.steps, len(found), world.faults.met, world.faults.taken))
+        self.add(Tally(1, world.loom.steps, len(found), world.faults.met))
         return found
 
     def add(self, other: "Tally") -> None:
@@ -49,28 +46,10 @@ class Tally:
         self.steps += other.steps
         self.violations += other.violations
         self.met.update(other.met)
-        for step, writes in other.taken.items():
-            self.taken[step] = writes or self.taken.get(step, False)
 
-    def never(self) -> list[tuple[str, str]]:
-        """Return the pairs of a step and a fault that could meet and never did."""
-        faults = sorted({fault for _, fault in self.met})
-        return [
-            (step, fault)
-            for step, writes in sorted(self.taken.items())
-            for fault in faults
-            if reachable(step, fault, writes=writes) and (step, fault) not in self.met
-        ]
-
-    def report(self, *, pairs: bool) -> None:
-        """Write the faults by kind, what was never met, and the totals."""
-        by_fault = Counter[str]()
-        for (_, fault), count in self.met.items():
-            by_fault[fault] += count
-        say(*(f"{count:8} {fault}" for fault, count in sorted(by_fault.items())))
-        never = self.never()
-        say(*(f"never: {step}, {fault}" for step, fault in never if pairs))
-        say(f"pairs of a step and a fault: {len(self.met)} met, {len(never)} never")
+    def report(self) -> None:
+        """Write how often which fault met which step, and the totals."""
+        say(*(f"{count:8} {fault}, {step}" for (step, fault), count in sorted(self.met.items())))
         say(f"worlds {self.worlds}, steps {self.steps}, violations {self.violations}")
 
 

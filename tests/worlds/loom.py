@@ -76,8 +76,6 @@ class Loom:
         self.actor: Actor | None = None
         # Who took the last step, and which.
         self.last = ""
-        # Called with who takes a step.
-        self.at_step: Callable[[Actor], None] = lambda _actor: None
         self._home = getcurrent()
         # A killed process does nothing more, not even its cleanup: it is kept to the end.
         self._graves: list[Actor] = []
@@ -136,7 +134,6 @@ class Loom:
         self.steps += 1
         self.actor = self.random.choice(ready)
         self.last = f"{self.actor.name}, {self.actor.step}"
-        self.at_step(self.actor)
         self.actor.thread.switch()
         self.actor = None
         return True

@@ -63,9 +63,6 @@ class Faults:
         self._until: dict[str, datetime] = {}
         # By step and fault.
         self.met: Counter[tuple[str, str]] = Counter()
-        # Each step that was taken, and whether its transaction wrote.
-        self.taken: dict[str, bool] = {}
-        loom.at_step = lambda actor: self.take(actor, writes=False)
 
     def take_away(self, what: str, seconds: float) -> None:
         """Let something be away for a while."""
@@ -92,39 +89,9 @@ class Faults:
         if actor is not None:
             self.met[actor.place, what] += 1
 
-    def take(self, actor: Actor, *, writes: bool) -> None:
-        """Remember that a step was taken."""
-        self.taken[actor.place] = writes or self.taken.get(actor.place, False)
-
     def end(self) -> None:
         """Let all faults be over."""
         self._until, self.chances = {}, {}
-
-
-# What faults strike; all others strike any step.
-OF_COMMITS = {"locked", "commit lost", "answer of commit lost", "writes away"}
-OF_MESSAGES = {"publish", "ping"}
-OF_BROKER = {"publish", "consume", "count", "ping", "tell"}
-STRUCK = {
-    "broker away": OF_BROKER,
-    "publishing away": OF_MESSAGES,
-    "answer of broker lost": OF_MESSAGES,
-    "message lost": OF_MESSAGES,
-    "message late": OF_MESSAGES,
-    "message doubled": OF_MESSAGES,
-    "web away": {"ask", "be seen"},
-    "answer of web lost": {"ask"},
-}
-
-
-def reachable(place: str, fault: str, *, writes: bool) -> bool:
-    """Return whether a fault can strike a step, such as `daemon: publish`."""
-    step = place.partition(": ")[2]
-    if fault in OF_COMMITS:
-        return writes
-    if fault == "database away":
-        return "." in step
-    return step in STRUCK.get(fault, {step})
 
 
 class Database:
@@ -181,7 +148,6 @@ class Database:
         if self.loom.actor is None:
             return
         self.loom.pause(_place(sys._getframe(1)))
-        self.faults.take(self.loom.actor, writes=not _reads(connection))
         if self.faults.is_away("database"):
             raise _error("server closed the connection unexpectedly")
         if not _reads(connection) and self.faults.is_away("writes"):
