@@ -28,7 +28,7 @@ from tests.attempts import claim, key_of
 from tests.docs.pages import text_of
 from tests.factories import make_operation
 from tests.integration.tasks.crew import ALERTED, ANN, NOON, OPS, Crew
-from tests.mail_server import mail_server
+from tests.mail_server import MailServer
 from tests.receiver import Receiver
 from tests.servers import Broker
 from tests.ticks import HOUR, MINUTE
@@ -326,14 +326,13 @@ def test_a_receiver_that_trickles_its_answer_does_not_hold_the_worker(
     assert "gave no answer within 1 s" in crew.error_told()
 
 
-def test_a_mail_says_what_happened_and_how_to_look(crew: Crew) -> None:
+def test_a_mail_says_what_happened_and_how_to_look(crew: Crew, smtp: MailServer) -> None:
+    crew.sets(SCHED_SMTP_URL=smtp.url)
     id = crew.run(crew.make(hooks={"on_failure": [ANN]}), "failed")
 
-    with mail_server() as server:
-        crew.sets(SCHED_SMTP_URL=server.url)
-        assert crew.deliver() == ["done"]
+    assert crew.deliver() == ["done"]
 
-    ((address, message),) = server.took
+    ((address, message),) = smtp.took
     assert address == ANN["mail"]
     assert message["Subject"] == "[minutebook] FAILED: every minute"
     assert message["Message-ID"] == f"<{crew.rows()[0]['id']}@example.com>"
@@ -342,13 +341,12 @@ def test_a_mail_says_what_happened_and_how_to_look(crew: Crew) -> None:
 
 
 @pytest.mark.parametrize(("code", "end"), [("450 later", "put off"), ("550 nobody", "failed")])
-def test_a_mail_that_is_refused(crew: Crew, code: str, end: str) -> None:
+def test_a_mail_that_is_refused(crew: Crew, smtp: MailServer, code: str, end: str) -> None:
+    smtp.answers["ann"] = code
+    crew.sets(SCHED_SMTP_URL=smtp.url)
     crew.run(crew.make(hooks={"on_failure": [ANN]}), "failed")
 
-    with mail_server() as server:
-        server.answers["ann"] = code
-        crew.sets(SCHED_SMTP_URL=server.url)
-        assert crew.deliver() == [end]
+    assert crew.deliver() == [end]
 
 
 def test_secrets_are_not_logged(

@@ -1,6 +1,5 @@
 """Processes that watch the verdict together: each change is told once, also without a database."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -17,7 +16,7 @@ from processes.watch import Watcher
 from runtime.config import Settings
 from runtime.sections import AlertSettings
 from tests.factories import make_action
-from tests.mail_server import MailServer, mail_server
+from tests.mail_server import MailServer
 from tests.servers import free_port
 from tests.ticks import HOUR
 from tests.transactions import act, clock_of, execute, fetched
@@ -26,14 +25,8 @@ OPS = "ops@example.com"
 
 
 @pytest.fixture
-def server() -> Iterator[MailServer]:
-    with mail_server() as running:
-        yield running
-
-
-@pytest.fixture
-def watched(settings: Settings, server: MailServer) -> Settings:
-    return having(settings, smtp_url=SecretStr(server.url), alert=AlertSettings(mail=(OPS,)))
+def watched(settings: Settings, smtp: MailServer) -> Settings:
+    return having(settings, smtp_url=SecretStr(smtp.url), alert=AlertSettings(mail=(OPS,)))
 
 
 def having(settings: Settings, **changes: Any) -> Settings:
@@ -46,8 +39,8 @@ def last_tick(engine: sa.Engine, ago: timedelta) -> None:
     execute(engine, sa.update(ticks).values(finished_at=database_now(-ago)))
 
 
-def subjects(server: MailServer) -> list[str]:
-    return [str(message["Subject"]) for _, message in server.took]
+def subjects(smtp: MailServer) -> list[str]:
+    return [str(message["Subject"]) for _, message in smtp.took]
 
 
 def look_together(watchers: list[Watcher]) -> None:
@@ -56,7 +49,7 @@ def look_together(watchers: list[Watcher]) -> None:
 
 
 def test_of_many_watchers_one_tells_and_one_tells_the_end(
-    engine: sa.Engine, watched: Settings, server: MailServer
+    engine: sa.Engine, watched: Settings, smtp: MailServer
 ) -> None:
     last_tick(engine, HOUR)
     watchers = [Watcher(watched) for _ in range(4)]
@@ -65,33 +58,33 @@ def test_of_many_watchers_one_tells_and_one_tells_the_end(
         look_together(watchers)
     # A process that is new does not tell again.
     Watcher(watched).look()
-    broken = subjects(server)
+    broken = subjects(smtp)
     last_tick(engine, timedelta(0))
     for _ in range(3):
         look_together(watchers)
 
     assert broken == ["[minutebook] ALERT: no daemon ticks: the last tick was by one:1"]
-    assert subjects(server) == [*broken, broken[0].replace("ALERT", "RESOLVED")]
+    assert subjects(smtp) == [*broken, broken[0].replace("ALERT", "RESOLVED")]
 
 
 def test_what_could_not_be_delivered_is_tried_again_by_any_watcher(
-    engine: sa.Engine, watched: Settings, server: MailServer
+    engine: sa.Engine, watched: Settings, smtp: MailServer
 ) -> None:
     last_tick(engine, HOUR)
-    server.answers["ops"] = "451 not now"
+    smtp.answers["ops"] = "451 not now"
     Watcher(watched).look()
-    server.answers.clear()
+    smtp.answers.clear()
     execute(engine, sa.update(notices).values(not_before=database_now(-1.0)))
 
     look_together([Watcher(watched) for _ in range(3)])
 
     rows = fetched(engine, sa.select(notices.c.state, notices.c.tries))
     assert [tuple(row) for row in rows] == [("done", 2)]
-    assert len(subjects(server)) == 1
+    assert len(subjects(smtp)) == 1
 
 
 def test_a_database_that_is_away_is_told_once_by_the_process_itself(
-    watched: Settings, server: MailServer
+    watched: Settings, smtp: MailServer
 ) -> None:
     nowhere = f"postgresql+psycopg://minutebook@127.0.0.1:{free_port()}/none"
     alert = watched.alert.model_copy(update={"broken_after_s": 0})
@@ -99,18 +92,18 @@ def test_a_database_that_is_away_is_told_once_by_the_process_itself(
 
     for _ in range(4):
         watcher.look()
-    away = subjects(server)
+    away = subjects(smtp)
     watcher.engine = Watcher(watched).engine
     for _ in range(2):
         watcher.look()
 
     assert len(away) == 1
     assert "cannot reach the database" in away[0]
-    assert "reaches the database again" in subjects(server)[1]
+    assert "reaches the database again" in subjects(smtp)[1]
 
 
 def test_during_quiet_hours_nothing_is_told(
-    engine: sa.Engine, watched: Settings, server: MailServer
+    engine: sa.Engine, watched: Settings, smtp: MailServer
 ) -> None:
     last_tick(engine, HOUR)
     now = clock_of(engine)
@@ -118,14 +111,14 @@ def test_during_quiet_hours_nothing_is_told(
     quiet = AlertSettings(mail=(OPS,), quiet_hours=hours)
 
     Watcher(having(watched, alert=quiet)).look()
-    before = subjects(server)
+    before = subjects(smtp)
     Watcher(watched).look()
 
-    assert (before, len(subjects(server))) == ([], 1)
+    assert (before, len(subjects(smtp))) == ([], 1)
 
 
 def test_what_no_tick_sends_for_two_minutes_is_delivered_without_the_broker(
-    engine: sa.Engine, watched: Settings, server: MailServer
+    engine: sa.Engine, watched: Settings, smtp: MailServer
 ) -> None:
     without_admins = having(watched, alert=AlertSettings())
     app = notices.insert().values(
@@ -137,8 +130,8 @@ def test_what_no_tick_sends_for_two_minutes_is_delivered_without_the_broker(
     execute(engine, app)
 
     Watcher(without_admins).look()
-    before = subjects(server)
+    before = subjects(smtp)
     execute(engine, sa.update(notices).values(not_before=database_now(-130.0)))
     look_together([Watcher(without_admins) for _ in range(3)])
 
-    assert (before, subjects(server)) == ([], ["[minutebook] FAILED: a"])
+    assert (before, subjects(smtp)) == ([], ["[minutebook] FAILED: a"])
