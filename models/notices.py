@@ -11,7 +11,7 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 from zoneinfo import ZoneInfo
 
 from models.operation import OperationState
-from models.references import is_reference
+from models.values.references import is_reference
 
 TIME_BOX = "time box"
 # Of which failures a hook hears: each, or the first of several in a row.

@@ -17,7 +17,7 @@ from minutebook.readers import RegisteredReader, registered_readers
 from minutebook.steps import StepContext, StepFailed
 from models.hints import path_of, unknown_name
 from models.problems import remedy_of
-from models.references import is_reference
+from models.values.references import is_reference
 from runtime.hiding import hidden
 from runtime.references import SecretMissing, resolved
 from tasks.bounded.limits import Watch

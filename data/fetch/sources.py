@@ -17,8 +17,8 @@ from data.settings import Settings
 from data.small_app.allowed import is_beneath, outside
 from data.small_app.sources import PLACES
 from minutebook.steps import StepContext
-from models.references import is_reference
 from models.trust import not_for_restricted
+from models.values.references import is_reference
 from runtime.egress.request import Request, shown_url
 from runtime.references import SecretMissing, resolved
 from runtime.urls import check_web_url

@@ -9,9 +9,9 @@ from data.small_app.document import data_in
 from data.small_app.sources import SourceModel, warnings_of_domains
 from minutebook.readers import registered_readers
 from models.errors import Problem
-from models.references import is_reference
 from models.tenant.document import SmallAppModel
 from models.trust import Trust, not_for_restricted
+from models.values.references import is_reference
 from runtime.config import Settings
 
 

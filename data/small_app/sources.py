@@ -14,8 +14,8 @@ from models.document import Document, as_object
 from models.hints import meant
 from models.parsing import Reading
 from models.problems import line_error
-from models.references import is_reference, parse_reference
 from models.values import Name, Names, one_of, parse_line, parse_text, parse_url
+from models.values.references import is_reference, parse_reference
 
 KINDS = ("text", "integer", "decimal", "number", "date", "timestamp", "boolean")
 FORMATS = {

@@ -6,8 +6,8 @@ from models.action.hooks import HooksModel
 from models.action.steps import OperationModel, StepModel
 from models.celery_task import DEFAULT_QUEUE, CeleryRules
 from models.errors import Problem
-from models.references import is_reference
 from models.trust import Trust
+from models.values.references import is_reference
 from runtime.sections.commands import SHELL, not_among, program_and_variables
 
 SETTING = "SCHED_COMMANDS"

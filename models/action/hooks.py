@@ -12,7 +12,6 @@ from models.hints import listed
 from models.notices import EACH, FIRST, Moment, Target
 from models.parsing import Reading
 from models.problems import line_error
-from models.references import is_reference, parse_reference
 from models.values import (
     Address,
     Name,
@@ -21,6 +20,7 @@ from models.values import (
     parse_url,
     parse_whole,
 )
+from models.values.references import is_reference, parse_reference
 
 MOST_HOOKS = 20
 BY_REFERENCE = 'write "env:NAME" or "file:/absolute/path", and store the URL there'

@@ -18,7 +18,7 @@ from pydantic import (
 
 from runtime.urls import check_sender, check_web_url
 
-# Documents use the same form: models/references.py.
+# Documents use the same form: models/values/references.py.
 _REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:/.+")
 _QUIET = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
 

@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from broker.names import QUICK
 from cron import tz_release
 from models.column_types import StorableText
-from models.references import is_reference
 from models.store import actions, key_values
 from models.store.clocks import read_both
 from models.store.conditions import IS_LIVE
@@ -23,6 +22,7 @@ from models.store.schema import (
 )
 from models.tables import actions as table
 from models.tables import installation
+from models.values.references import is_reference
 from models.worker_kinds import OURS
 from runtime.config import Settings
 from runtime.database import READ_ONLY, is_made, is_refusal, reason_of

@@ -11,8 +11,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from models.notices import PINGS, Target, shown_target
-from models.references import is_reference
 from models.store.notices import Notice
+from models.values.references import is_reference
 from runtime.clock import utc_now
 from runtime.config import Settings
 from runtime.egress.request import Request, RequestFailed, status_of

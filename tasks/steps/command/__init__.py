@@ -13,8 +13,8 @@ from minutebook.steps import StepResult, step
 from models.document import Document
 from models.parsing import Reading
 from models.problems import line_error
-from models.references import is_reference, parse_reference
 from models.values import AS_LIST, Text, parse_list
+from models.values.references import is_reference, parse_reference
 from runtime.sections.commands import SHELL, with_variables
 from tasks.step_context import WorkContext
 

@@ -10,8 +10,8 @@ from datetime import timedelta
 from typing import Any
 
 from minutebook.steps import StepFailed, StepOutcome, StepResult
-from models.references import is_reference
 from models.values import format_instant
+from models.values.references import is_reference
 from runtime.clock import monotonic
 from runtime.references import SecretMissing, resolved
 from tasks.bounded import client

@@ -1,6 +1,6 @@
 """What followers ask for over HTTP: they take, keep and end operations of tasks, and no others."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 

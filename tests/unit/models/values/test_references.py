@@ -1,8 +1,8 @@
-"""models/references.py: which texts are references to secrets."""
+"""models/values/references.py: which texts are references to secrets."""
 
 import pytest
 
-from models.references import is_reference, parse_reference
+from models.values.references import is_reference, parse_reference
 
 
 @pytest.mark.parametrize("text", ["env:TOKEN", "file:/run/secrets/token", "env:_a1"])
