@@ -32,6 +32,7 @@ from tests.factories import (
 )
 from tests.ticks import MINUTE, run_tick
 from tests.transactions import act, clock_of, execute, why
+from tests.virtual_clock import VirtualClock
 
 SEVEN = datetime(2027, 1, 4, 6, 0, tzinfo=UTC)  # a Monday, 07:00 in Paris
 WEEK = timedelta(days=7)
@@ -61,6 +62,7 @@ def test_what_the_rule_does_not_name_is_told_with_its_neighbours(engine: sa.Engi
 
 
 def test_an_instant_that_the_jitter_moves_is_told_with_where_it_went(engine: sa.Engine) -> None:
+    VirtualClock(engine, SEVEN)
     action = make_weekly_with(engine, jitter="PT3H", jitter_each=True)
 
     found = why(engine, action, SEVEN + WEEK)
@@ -105,12 +107,11 @@ def test_what_lies_ahead_is_not_due_yet(engine: sa.Engine) -> None:
 
 
 def test_an_instant_that_came_without_a_tick_is_undecided(engine: sa.Engine) -> None:
-    now = clock_of(engine)
+    now = VirtualClock(engine, SEVEN).now
     action = make_action(engine, since=now - timedelta(minutes=3))
     execute(engine, sa.update(revisions).values(effective_from=now - timedelta(days=1)))
-    minute = now.replace(second=0, microsecond=0)
 
-    newest, older = why(engine, action, minute), why(engine, action, minute - MINUTE)
+    newest, older = why(engine, action, now), why(engine, action, now - MINUTE)
 
     assert (newest.verdict, older.verdict) == ("undecided", "undecided")
     assert "would be sent: no daemon has ever ticked" in newest.text
@@ -268,6 +269,7 @@ def test_of_an_occurrence_and_a_manual_run_before_it_the_occurrence_is_told(
 
 
 def test_a_manual_run_does_not_hide_that_its_instant_is_undecided(engine: sa.Engine) -> None:
+    VirtualClock(engine, SEVEN - MINUTE)
     action = make_weekly(engine)
     by_hand = make_manual(engine, action)
 
