@@ -333,9 +333,9 @@ def _rows_of_operation(id: UUID) -> Rows:
 def _rows_of_action(number: int, uid: UUID, operation: UUID) -> Rows:
     now, old, its = database_now(), database_now(-7200.0), {"action_uid": uid}
     yield "action_state", {**its, "last_state": "failed", "last_run_at": old, "checkpoint": {}}
-    last = NOON + MINUTE if _is_ahead(number) else old
-    span = {"first_at": old, "last_at": last, "count": 1, "reason": "too late", "recorded_at": old}
-    yield "missed_spans", {**its, "revision": 1, **span}
+    first, last = (NOON, NOON + MINUTE) if _is_ahead(number) else (old, old)
+    span = {"first_at": first, "last_at": last, "count": 1, "reason": "too late"}
+    yield "missed_spans", {**its, "revision": 1, **span, "recorded_at": old}
     fill = {"since": old, "until": now, "mode": "all", "state": "active"}
     asked = {"actor": "ann", "not_before": old, "requested_at": old}
     yield "backfills", {"id": uuid4(), **OF_APP, **its, **fill, **asked}
