@@ -28,6 +28,7 @@ from tests.factories import (
     rows_of,
     set_back,
     spans_of,
+    yearly,
 )
 from tests.integration.statements.plans import Statements
 from tests.servers import Broker
@@ -74,9 +75,8 @@ def test_a_change_behind_what_is_decided_gives_no_occurrence_a_second_outcome(
 
 
 def test_a_new_rule_never_runs_the_past(engine: sa.Engine) -> None:
-    never = {"cron_rule": "0 0 1 1 *", "timezone": "UTC"}
-    action = make_action(engine, when=never)
-    set_back(engine, action.uid, clock_of(engine) - timedelta(minutes=4))
+    now = clock_of(engine)
+    action = make_action(engine, when=yearly(now, days=180), since=now - timedelta(minutes=4))
 
     apply_all(engine, [make_document()], author())
     edited_at = cursor_of(engine, action)["watermark"]
