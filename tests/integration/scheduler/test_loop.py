@@ -85,11 +85,11 @@ def test_a_tick_with_one_due_action_is_five_transactions(
     engine: sa.Engine, settings: Settings
 ) -> None:
     """It reads, records, looks for pauses, sends and marks, reports; it missed two as well."""
+    VirtualClock(engine, NOON)
     daemon = Daemon(engine, settings, STEPS)
     daemon.prepare()
     daemon.tick_once()
-    now = clock_of(engine)
-    make_action(engine, since=now - timedelta(minutes=3))
+    make_action(engine, since=NOON - timedelta(minutes=3))
 
     with begun(engine) as transactions:
         report = daemon.tick_once()
