@@ -1,14 +1,16 @@
 """Faults of a broker and its messages."""
 
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from random import Random
 from typing import Any, Protocol
 
 import sqlalchemy as sa
+from kombu import Connection, Producer
 
 from models.operation import OperationState
 from models.tables import operations
+from models.worker_kinds import OURS
 from runtime.database import reading
 from tests.acceptance.installation import Installation
 from tests.chaos.faults import Fault, Later
@@ -47,9 +49,6 @@ class Messages(Protocol):
 
     def shuffle(self, random: Random) -> None:
         """Deliver those that wait in another order."""
-
-    def put(self, forged: Sequence[tuple[str, str, list[Any]]], random: Random) -> None:
-        """Put messages into queues, each as (queue, task, arguments)."""
 
 
 class BrokerFaults:
@@ -94,10 +93,18 @@ class BrokerFaults:
                 sa.select(operations.c.id, operations.c.attempt, operations.c.state,
                           operations.c.task, operations.c.queue)
             ).all()  # fmt: skip
-        forged: list[tuple[str, str, list[Any]]] = []
-        for row in random.sample(rows, min(MOST_FORGED, len(rows))):
-            # The attempt of a pending operation may not have been sent yet.
-            most = row.attempt - 1 if row.state == OperationState.PENDING else row.attempt
-            if most >= 1:
-                forged.append((row.queue, row.task, [str(row.id), random.randint(1, most)]))
-        self.messages.put(forged, random)
+        with Connection(self.server.url) as connection:
+            producer = connection.Producer(serializer="json")
+            for row in random.sample(rows, min(MOST_FORGED, len(rows))):
+                # The attempt of a pending operation may not have been sent yet.
+                most = row.attempt - 1 if row.state == OperationState.PENDING else row.attempt
+                if most >= 1:
+                    _put(producer, row, random.randint(1, most))
+
+
+def _put(producer: Producer, row: Any, attempt: int) -> None:
+    """Put the message of an attempt into its queue, in Celery's form."""
+    id = str(row.id)
+    headers = {"lang": "py", "task": row.task, "id": id, "root_id": id, "retries": 0}
+    body = [[id, attempt], {}, dict.fromkeys(("callbacks", "errbacks", "chain", "chord"))]
+    producer.publish(body, routing_key=OURS.listed(row.queue), headers=headers, correlation_id=id)

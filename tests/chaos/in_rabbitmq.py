@@ -1,15 +1,13 @@
 """The messages of a storm in RabbitMQ."""
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from random import Random
 from typing import Any
 
 from amqp import Message
 from amqp.exceptions import NotFound
 
-from models.worker_kinds import OURS
-from tests.chaos.in_redis import MOST_REPEATED, NO_MORE, QUEUES
+from tests.chaos.in_redis import MOST_REPEATED, QUEUES
 from tests.rabbitmq import RabbitMQ
 
 MOST_SHUFFLED = 500
@@ -45,21 +43,6 @@ class InRabbitMQ:
                 for message in messages:
                     channel.basic_publish(_again(message), routing_key=queue)
                     channel.basic_ack(message.delivery_tag)
-
-    def put(self, forged: Sequence[tuple[str, str, list[Any]]], _random: Random) -> None:
-        """Put messages into queues."""
-        with self.node.channel() as channel:
-            for queue, task, arguments in forged:
-                id = arguments[0]
-                message = Message(
-                    json.dumps([arguments, {}, NO_MORE]),
-                    content_type="application/json",
-                    content_encoding="utf-8",
-                    application_headers={"lang": "py", "task": task, "id": id, "root_id": id},
-                    correlation_id=id,
-                    delivery_mode=2,
-                )
-                channel.basic_publish(message, routing_key=OURS.listed(queue))
 
 
 def _waiting(channel: Any, queue: str, most: int) -> Iterator[Any]:
