@@ -28,7 +28,7 @@ from tests.durations import Durations
 from tests.legal_moves import hold_to_legal_moves
 from tests.rabbitmq import RabbitMQ, running_node
 from tests.scheduling import is_of_another_day, is_on_the_other_store, is_rare, make_scheduler
-from tests.servers import Broker, PostgreSQL, free_port, running_broker, temporary_folder
+from tests.servers import Broker, PostgreSQL, running_broker, running_cluster
 
 # A test proves what is right, not how fast this machine is.
 hypothesis_settings.register_profile(
@@ -140,20 +140,13 @@ def own_steps() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[PostgreSQL]:
     """A PostgreSQL cluster with a migrated template database."""
-    folder = temporary_folder()
-    server = PostgreSQL(folder, free_port())
-    server.create()
-    server.start()
-    try:
+    with running_cluster() as server:
         server.execute("CREATE DATABASE template_migrated")
-        engine = make_engine(_settings_for(folder, server.url("template_migrated")))
+        engine = make_engine(_settings_for(server.folder, server.url("template_migrated")))
         migrate(engine)
         hold_to_legal_moves(engine)
         engine.dispose()
         yield server
-    finally:
-        server.stop()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

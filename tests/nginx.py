@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from runtime.clock import wait_for
-from tests.servers import START_S, temporary_folder
+from tests.servers import START_S, installed, temporary_folder
 
-OF_DEBIAN = "/usr/sbin/nginx"
 AROUND = """
 daemon off;
 master_process off;
@@ -34,11 +33,6 @@ http {{
 """
 
 
-def nginx_binary() -> str | None:
-    """Return the path of nginx, None where there is none."""
-    return shutil.which("nginx") or shutil.which(OF_DEBIAN)
-
-
 def listens(port: int) -> bool:
     """Whether somebody takes connections on a loopback port."""
     with socket.socket() as probe:
@@ -48,7 +42,7 @@ def listens(port: int) -> bool:
 @contextmanager
 def nginx(servers: str, port: int) -> Iterator[Path]:
     """Run nginx with these blocks `server` during the block; skips the test without nginx."""
-    binary = nginx_binary()
+    binary = installed("nginx")
     if binary is None:
         pytest.skip("no nginx here, and no wheel brings one")
     folder = temporary_folder()

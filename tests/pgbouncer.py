@@ -1,11 +1,9 @@
 """A throw-away PgBouncer in front of the tests' PostgreSQL, with its defaults but for the mode."""
 
 import os
-import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,12 +14,12 @@ from tests.servers import (
     PostgreSQL,
     await_answer,
     free_port,
+    installed,
     launched,
+    running,
     takes_connections,
-    temporary_folder,
 )
 
-OF_DEBIAN = "/usr/sbin/pgbouncer"
 CONFIGURATION = """
 [databases]
 * = host=127.0.0.1 port={server} user=minutebook
@@ -33,11 +31,6 @@ unix_socket_dir =
 auth_type = any
 pool_mode = {mode}
 """
-
-
-def pgbouncer_binary() -> str | None:
-    """Return the path of PgBouncer, None where there is none."""
-    return shutil.which("pgbouncer") or shutil.which(OF_DEBIAN)
 
 
 @dataclass
@@ -62,7 +55,7 @@ class PgBouncer:
         )
         # It refuses to run as root.
         account = ("-u", "nobody") if os.getuid() == 0 else ()
-        command = [str(pgbouncer_binary()), "-q", *account, str(file)]
+        command = [str(installed("pgbouncer")), "-q", *account, str(file)]
         self.process = launched(command, self.folder)
         await_answer(self.answers, self.folder)
 
@@ -70,23 +63,15 @@ class PgBouncer:
         """Whether a client gets through to the database."""
         return takes_connections(self.url("postgres"))
 
-    def stop(self) -> None:
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
         """Stop the pooler at once, with all connections."""
         if self.process is not None:
-            self.process.send_signal(signal.SIGTERM)
+            self.process.send_signal(how)
             self.process.wait(START_S)
 
 
-@contextmanager
-def pooling(server: PostgreSQL, mode: str) -> Iterator[PgBouncer]:
-    """Yield a pooler in front of a server; skips the test where there is no PgBouncer."""
-    if pgbouncer_binary() is None:
+def pooling(server: PostgreSQL, mode: str) -> AbstractContextManager[PgBouncer]:
+    """Run a pooler in front of a server; skips the test where there is no PgBouncer."""
+    if installed("pgbouncer") is None:
         pytest.skip("no PgBouncer here, and no wheel brings one")
-    folder = temporary_folder()
-    pooler = PgBouncer(folder, server, mode)
-    try:
-        pooler.start()
-        yield pooler
-    finally:
-        pooler.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+    return running(lambda folder: PgBouncer(folder, server, mode))

@@ -5,7 +5,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from amqp.exceptions import AMQPError
 from kombu import Connection
 
 from runtime.clock import wait_for
-from tests.servers import await_answer, free_port, launched, temporary_folder
+from tests.servers import await_answer, free_port, launched, running
 
 START_S = 90
 OF_DEBIAN = ("/usr/sbin/rabbitmq-server", "/sbin/rabbitmq-server")
@@ -111,11 +111,11 @@ class RabbitMQ:
         with Connection(self.url) as connection, connection.channel() as channel:
             yield channel
 
-    def stop(self, _how: signal.Signals = signal.SIGKILL) -> None:
+    def stop(self, how: signal.Signals = signal.SIGKILL) -> None:
         """Kill the node, and the port mapper that it started; its data stay."""
         if self.process is not None:
             with suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
+                os.killpg(self.process.pid, how)
             self.process.wait(START_S)
         for process in self._port_mappers():
             with suppress(psutil.Error):
@@ -182,16 +182,8 @@ class RabbitMQ:
         shutil.rmtree(self.folder / "data", ignore_errors=True)
 
 
-@contextmanager
-def running_node(arguments: str = "") -> Iterator[RabbitMQ]:
-    """Yield a node in a folder of its own; skips the test where there is no RabbitMQ."""
+def running_node(arguments: str = "") -> AbstractContextManager[RabbitMQ]:
+    """Run a node; skips the test where there is no RabbitMQ."""
     if rabbitmq_binary() is None:
         pytest.skip("no RabbitMQ here, and no wheel brings one")
-    folder = temporary_folder()
-    node = RabbitMQ(folder, arguments=arguments)
-    try:
-        node.start()
-        yield node
-    finally:
-        node.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+    return running(lambda folder: RabbitMQ(folder, arguments=arguments))

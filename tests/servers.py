@@ -16,10 +16,10 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import psycopg
 import redis
@@ -281,14 +281,48 @@ def temporary_folder() -> Path:
     return folder
 
 
+class Server(Protocol):
+    """A server with a folder of its own."""
+
+    def start(self) -> None:
+        """Start it; return when it answers."""
+
+    def stop(self, how: signal.Signals) -> None:
+        """Stop it; its data stay."""
+
+
+Its = TypeVar("Its", bound=Server)
+
+
 @contextmanager
-def running_broker(kind: type[Broker] = Broker) -> Iterator[Broker]:
-    """Yield a broker that the block may freeze, kill and empty."""
+def running(make: Callable[[Path], Its], ends_by: signal.Signals = signal.SIGKILL) -> Iterator[Its]:
+    """Run a server in a folder that goes with it; the block may freeze, kill and empty it."""
     folder = temporary_folder()
-    server = kind(folder, free_port())
+    server = make(folder)
     try:
         server.start()
         yield server
     finally:
-        server.stop(signal.SIGKILL)
+        server.stop(ends_by)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def running_broker(kind: type[Broker] = Broker) -> AbstractContextManager[Broker]:
+    """Run a broker."""
+    return running(lambda folder: kind(folder, free_port()))
+
+
+def running_cluster() -> AbstractContextManager[PostgreSQL]:
+    """Run a new cluster."""
+
+    def make(folder: Path) -> PostgreSQL:
+        made = PostgreSQL(folder, free_port())
+        made.create()
+        return made
+
+    return running(make, signal.SIGINT)
+
+
+def installed(name: str) -> str | None:
+    """Return the path of a program, None where there is none; Debian keeps some from users."""
+    return shutil.which(name) or shutil.which(f"/usr/sbin/{name}")

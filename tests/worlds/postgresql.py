@@ -3,8 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import psycopg
@@ -15,7 +13,7 @@ from models.store.schema import migrate
 from runtime.postgresql import IDLE_TRANSACTION_TIMEOUT_S, make_postgresql_engine
 from tests.chaos.clock import SEARCH_PATH
 from tests.legal_moves import hold_to_legal_moves
-from tests.servers import PostgreSQL, free_port, temporary_folder
+from tests.servers import PostgreSQL, running_cluster
 from tests.worlds.loom import Actor, Loom
 from tests.worlds.stage import Database, Faults
 from tests.worlds.watch import follow_moves
@@ -40,17 +38,11 @@ CLOCK = (
 @contextmanager
 def cluster() -> Iterator[PostgreSQL]:
     """Run a PostgreSQL with a migrated database to copy."""
-    with TemporaryDirectory(dir=temporary_folder()) as folder:
-        server = PostgreSQL(Path(folder), free_port())
-        server.create()
-        server.start()
-        try:
-            server.execute(f"CREATE DATABASE {TEMPLATE}")
-            _fill(sa.create_engine(_driven(server.url(TEMPLATE))))
-            server.execute(f"ALTER DATABASE {TEMPLATE} SET search_path = {SEARCH_PATH}")
-            yield server
-        finally:
-            server.stop()
+    with running_cluster() as server:
+        server.execute(f"CREATE DATABASE {TEMPLATE}")
+        _fill(sa.create_engine(_driven(server.url(TEMPLATE))))
+        server.execute(f"ALTER DATABASE {TEMPLATE} SET search_path = {SEARCH_PATH}")
+        yield server
 
 
 def _driven(url: str) -> sa.URL:

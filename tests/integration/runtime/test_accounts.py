@@ -1,7 +1,6 @@
 """The accounts that deploy/postgres/accounts.sql makes in a new cluster are what we need."""
 
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +18,7 @@ from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from scheduler.tz_release import adopt_release
 from tasks.built_in import built_in_steps
-from tests.servers import Broker, PostgreSQL, free_port, temporary_folder
+from tests.servers import Broker, PostgreSQL, running_cluster
 from tests.ticks import LEASE
 
 SCRIPT = Path(__file__).parents[3] / "deploy/postgres/accounts.sql"
@@ -28,17 +27,10 @@ SCRIPT = Path(__file__).parents[3] / "deploy/postgres/accounts.sql"
 @pytest.fixture
 def cluster() -> Iterator[PostgreSQL]:
     """A cluster whose superuser is `administrator`, and no other account."""
-    folder = temporary_folder()
-    server = PostgreSQL(folder, free_port())
-    server.create()
-    server.start()
-    try:
+    with running_cluster() as server:
         server.execute("CREATE ROLE administrator SUPERUSER LOGIN")
         _psql(server, "-c", "ALTER ROLE minutebook RENAME TO before")
         yield server
-    finally:
-        server.stop()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _psql(server: PostgreSQL, *arguments: str, **environment: str) -> None:
