@@ -81,7 +81,6 @@ class Storm:
         self._save_ahead(Random(f"ahead {self.seed}"))
         self.editor.begin(Random(f"actions {self.seed}"), ACTIONS)
         editing = self.editor.follow(self.edits)
-        self._repairs.begin()
         try:
             self._blow()
             self._repairs.end()

@@ -62,8 +62,7 @@ def good(name: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "error"),
-    table(__file__, "a_broken_module_stops_nobody_but_its_users"),
+    ("text", "error"), table(__file__, "a_broken_module_stops_nobody_but_its_users")
 )
 def test_a_broken_module_stops_nobody_but_its_users(module: Write, text: str, error: str) -> None:
     broken, sound = module(text), module(good("sound"))
@@ -89,21 +88,15 @@ def test_what_a_module_registered_before_it_failed_is_taken_back(module: Write) 
     assert "half" not in registry.steps
 
 
-def test_what_a_module_prints_does_not_reach_stdout(
+def test_what_a_module_prints_does_not_reach_stdout_and_the_order_of_its_path_stays(
     module: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Registry((module("print('loud')"),))
-
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "loud" in captured.err
-
-
-def test_the_order_of_the_module_path_stays(module: Write) -> None:
     path = list(sys.path)
 
-    Registry((module("import sys\nsys.path.insert(0, '/somewhere')"),))
+    Registry((module("import sys\nsys.path.insert(0, '/somewhere')\nprint('loud')"),))
 
+    captured = capsys.readouterr()
+    assert (captured.out, "loud" in captured.err) == ("", True)
     assert sys.path == [*path, "/somewhere"]
 
 
@@ -119,12 +112,11 @@ def test_two_packages_with_a_step_of_one_name_are_both_named(module: Write) -> N
 def test_a_module_is_loaded_once_however_often_it_is_named(module: Write) -> None:
     name = module(good("once"))
 
-    assert Registry((name, name)).sources == {"once": f"SCHED_STEP_MODULES {name}"}
+    registry = Registry((name, name))
 
-
-def test_what_a_step_is_comes_from_its_decorator(module: Write) -> None:
-    spec = Registry((module(good("own")),)).steps["own"]
-
+    assert registry.sources == {"once": f"SCHED_STEP_MODULES {name}"}
+    # What a step is comes from its decorator.
+    spec = registry.steps["once"]
     assert (spec.heavy, spec.repeatable, spec.sends) == (True, False, False)
 
 
