@@ -46,7 +46,12 @@ def run(call: Call, limits: Limits, watch: Watch, note: Note | None = None) -> A
     watch.check()
     end = monotonic() + limits.time_s + limits.slack_s
     with closing(_Child(call, limits)) as child:
-        is_in_time = child.answers_by(end, watch, note)
+        try:
+            is_in_time = child.answers_by(end, watch, note)
+        except BaseException:
+            # A cancel interrupts the worker before the child was asked to end.
+            child.end_in_order(limits.slack_s)
+            raise
     if child.answer is None and watch.is_stopped:
         raise Stopped
     if not is_in_time:
@@ -127,6 +132,13 @@ class _Child:
                 break
             self._take(piece, watch, note)
         return True
+
+    def end_in_order(self, within_s: float) -> None:
+        """Ask the child to end by itself, and wait for that."""
+        if within_s:
+            with contextlib.suppress(OSError):
+                self._channel.shutdown(socket.SHUT_WR)
+            wait_for(self._has_ended, within_s)
 
     def close(self) -> None:
         """End the child, and keep how it ended."""

@@ -30,10 +30,10 @@ from tests.integration.tasks.crew import NOON, Work
 from tests.namespaces import own_namespaces
 from tests.transactions import act
 
-# Ignores TERM, and so does its child; both write that they live.
+# Hears TERM and goes on, and its child ignores it; both write that they live.
 STUBBORN = (
     "trap '' TERM; (while :; do sleep 0.1; echo child >> {0}/child; done) & "
-    "while :; do sleep 0.1; echo parent >> {0}/parent; done"
+    "trap 'echo TERM >> {0}/heard' TERM; while :; do sleep 0.1; echo parent >> {0}/parent; done"
 )
 
 # What programs do, by the fact that it shows.
@@ -206,6 +206,7 @@ def test_a_cancel_and_a_stop_end_the_whole_group(
 
     row = row_of(programs.engine, id)
     assert (row["state"], row["attempt"]) == (state, attempt)
+    assert (tmp_path / "heard").exists()
     assert_still(tmp_path)
 
 
