@@ -85,7 +85,7 @@ def fill(scheduler: Any) -> None:  # noqa: PLR0915 - a table
     add("calendar seconds", calendar(days=1, second=5))
     add("odd", IntervalTrigger(seconds=90.5))
     add("both", AndTrigger([daily, cron(day="1", hour=7, minute=30)]))
-    add("an instant", daily, args=[NOW])
+    add("an instant", daily, args=[datetime(2026, 1, 1, tzinfo=UTC)])
 
 
 @pytest.fixture(scope="module")
