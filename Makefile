@@ -44,7 +44,7 @@ $(VENV)/.stamp-compiled: $(VENV)/.stamp-dev
 	@touch $@
 
 test: $(VENV)/.stamp-compiled ## Pass the tests of every tier, against a real PostgreSQL, Redis and SMTP server
-	$(PYTEST) -n 10
+	$(PYTEST) -n 6
 
 test-slow: $(VENV)/.stamp-compiled ## Pass the rest: rare ground, and the kernel on the other store
 	$(PYTEST) -n 10 -m 'slow and not storm and not matrix'
