@@ -36,7 +36,7 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
             "x",
             "1.2",
         ),
-        Figure(f"{what}: again, unchanged", round(again.wall_s, 3), "s", "5"),
+        Figure(f"{what}: again, unchanged", round(again.wall_s, 3), "s", "4"),
         Figure(f"{what}: again, unchanged, CPU", round(again.cpu_s, 3), "s"),
         Figure(f"{what}: 1 % changed", round(edited.wall_s, 3), "s", "15"),
         Figure(f"{what}: 1 % changed, CPU", round(edited.cpu_s, 3), "s"),

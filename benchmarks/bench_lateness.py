@@ -26,7 +26,7 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
     what = f"lateness, {sizes.late_due:,} due among {sizes.late_actions:,}"
     return [
         Figure(f"{what}: p50", round(percentile(late, 50), 1), "ms"),
-        Figure(f"{what}: p99", round(percentile(late, 99), 1), "ms", "150"),
+        Figure(f"{what}: p99", round(percentile(late, 99), 1), "ms", "200"),
         Figure(f"{what}: worst of {len(late):,}", round(late[-1], 1), "ms"),
     ]
 

@@ -12,7 +12,7 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
     what = f"start of the daemon, {sizes.actions:,} actions"
     return [
         Figure(f"{what}: until its first tick ends", middle([s for s, _ in found]), "s", "1"),
-        Figure(f"{what}: memory", middle([mb for _, mb in found]), "MB", "70"),
+        Figure(f"{what}: memory", middle([mb for _, mb in found]), "MB", "80"),
     ]
 
 
