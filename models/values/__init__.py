@@ -242,7 +242,8 @@ def counted(count: int, what: str) -> str:
 
 def format_instant(instant: datetime) -> str:
     """Return `instant` in UTC as `2026-11-23T06:00:00Z`."""
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    # `strftime` takes twice as long, and a page shows hundreds.
+    return f"{instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 
 def instant_or_dash(instant: datetime | None) -> str:
