@@ -113,7 +113,9 @@ def operations_now(connection: sa.Connection) -> Rows:
 
     `oldest_at` is when the oldest was recorded, `beaten_at` the oldest heartbeat.
     """
-    grouped = (operations.c.small_app_id, operations.c.queue, operations.c.task, operations.c.state)
+    # Of what is found: SQLite would group all that each small app ever ran by its index.
+    app = (operations.c.small_app_id + 0).label("small_app_id")
+    grouped = (app, operations.c.queue, operations.c.task, operations.c.state)
     shown = (
         *grouped,
         _TIMES,
