@@ -5,12 +5,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 import sqlalchemy as sa
 
 from data.store.tables import REFRESHING, domains, snapshots
 from models.operation import DONE, ENDED, OperationState
+from models.sql import unindexed
 from models.store.conditions import IS_RUNNING
 from models.store.operations.eta import Left, left_of
 from models.store.tenants.closing import closing_rows, next_open
@@ -104,6 +106,9 @@ def _runs(
     found: dict[int, list[sa.Row[Any]]] = defaultdict(list)
     for row in connection.execute(_runs_of(tuple(small_app_ids))):
         found[row.small_app_id].append(row)
+    # Not by the statement: SQLite would look for what runs in the order of all that ran.
+    for rows in found.values():
+        rows.sort(key=attrgetter("recorded_at"), reverse=True)
     return found
 
 
@@ -111,13 +116,14 @@ def _runs(
 @lru_cache(maxsize=64)
 def _runs_of(small_app_ids: tuple[int, ...]) -> sa.CompoundSelect[Any]:
     parts = [part for id in small_app_ids for part in (_running_of(id), _last_ended_of(id))]
-    query = sa.union_all(*(sa.select(part.subquery()) for part in parts))
-    return query.order_by(sa.desc("recorded_at"))
+    return sa.union_all(*(sa.select(part.subquery()) for part in parts))
 
 
 def _running_of(small_app_id: int) -> sa.Select[Any]:
-    of_app = sa.select(*_SHOWN).where(operations.c.small_app_id == small_app_id)
-    return of_app.where(IS_RUNNING)
+    # Few run: SQLite would read all that the small app ever ran.
+    return sa.select(*_SHOWN).where(
+        IS_RUNNING, unindexed(operations.c.small_app_id == small_app_id)
+    )
 
 
 def _last_ended_of(small_app_id: int) -> sa.Select[Any]:

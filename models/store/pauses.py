@@ -191,8 +191,9 @@ def waiting(
     """Return how many unstarted operations of a scope the pause of each target covers."""
     if not targets:
         return []
-    app_id = operations.c.small_app_id
-    its = (app_id, listed_queue(operations.c).label("queue"))
+    # Few wait: SQLite would read all that each small app ever ran.
+    app_id = operations.c.small_app_id + 0
+    its = (app_id.label("small_app_id"), listed_queue(operations.c).label("queue"))
     query = sa.select(*its, sa.func.count()).where(IS_UNSTARTED, scope.has(app_id)).group_by(*its)
     found = connection.execute(query).all()
     return [sum(count for *its, count in found if one.covers(*its)) for one in targets]

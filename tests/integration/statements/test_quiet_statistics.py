@@ -8,14 +8,19 @@ minute, each of many rows would be looked for among all of them.
 from collections.abc import Callable
 
 import pytest
+import sqlalchemy as sa
 
-from models.store import measures, overview
-from models.store.scope import WHOLE_INSTALLATION
+from data.store.status import statuses_of
+from models.sql import read_clock
+from models.store import measures, pauses
+from models.store.pauses import PauseKind, Target
+from models.store.scope import Scope
+from models.store.tenants import app_overview
 from runtime.database import reading
-from tests.integration.statements.acts import ACTS, assert_indexed
+from tests.integration.statements.acts import ACTS
 from tests.integration.statements.conftest import Filled
 from tests.integration.statements.plans import Statements
-from tests.ticks import MINUTE
+from tests.ticks import LEASE
 
 # They hold no more than the workers have processes, and what is on its way to one.
 FEW = {"operations_one_running", "operations_heartbeat_stale"}
@@ -42,13 +47,31 @@ def test_no_statement_reads_all_that_is_in_an_index(
     assert indexes <= statements.indexes()
 
 
-def test_what_waits_and_runs_is_counted_without_what_ended(quiet: Filled) -> None:
-    """As the page of health, `queue list` and each scrape do."""
+@pytest.mark.parametrize(
+    ("look", "index"),
+    [
+        # The page of health, `queue list` and each scrape.
+        pytest.param(measures.operations_now, "operations_unstarted", id="queues"),
+        pytest.param(measures.operations_now, "operations_one_running", id="running"),
+        pytest.param(lambda one: app_overview.overview(one, 1), "operations_one_running", id="app"),
+        pytest.param(
+            lambda one: statuses_of(one, [1], read_clock(one), LEASE),
+            "operations_one_running",
+            id="status",
+        ),
+        pytest.param(
+            lambda one: pauses.waiting(one, [Target(PauseKind.ALL)], Scope(1)),
+            "operations_unstarted",
+            id="paused",
+        ),
+    ],
+)
+def test_what_waits_or_runs_is_found_among_what_does(
+    quiet: Filled, look: Callable[[sa.Connection], object], index: str
+) -> None:
     statements = Statements(quiet.engine, is_repeated=False)
 
     with statements.captured(), reading(quiet.engine) as connection:
-        measures.operations_now(connection)
-        overview.running(connection, WHOLE_INSTALLATION, 12)
-        overview.counts(connection, WHOLE_INSTALLATION, quiet.now, MINUTE)
+        look(connection)
 
-    assert_indexed(statements, "operations_unstarted", "operations_one_running")
+    assert index in statements.indexes()
