@@ -6,13 +6,17 @@ minute, each of many rows would be looked for among all of them.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 import sqlalchemy as sa
 
 from data.store.status import statuses_of
+from models.errors import NotFound
 from models.sql import read_clock
 from models.store import measures, pauses
+from models.store.operations import jobs
+from models.store.operations.eta import slow_runs
 from models.store.pauses import PauseKind, Target
 from models.store.scope import Scope
 from models.store.tenants import app_overview
@@ -47,6 +51,12 @@ def test_no_statement_reads_all_that_is_in_an_index(
     assert indexes <= statements.indexes()
 
 
+def look_for_a_job(connection: sa.Connection) -> None:
+    """Look for the attempt that a worker without a lease reports."""
+    with suppress(NotFound):
+        jobs.first_attempt(connection, "report", Scope(1))
+
+
 @pytest.mark.parametrize(
     ("look", "index"),
     [
@@ -59,6 +69,10 @@ def test_no_statement_reads_all_that_is_in_an_index(
             "operations_one_running",
             id="status",
         ),
+        pytest.param(
+            lambda one: slow_runs(one, Scope(1), LEASE), "operations_one_running", id="slow"
+        ),
+        pytest.param(look_for_a_job, "operations_one_running", id="job"),
         pytest.param(
             lambda one: pauses.waiting(one, [Target(PauseKind.ALL)], Scope(1)),
             "operations_unstarted",
