@@ -145,7 +145,9 @@ class Daemon:
                 return True
             pause_s = min(left, self._longest_wait_s)
             self.stop.wait(pause_s)
-            self._distrust_if(monotonic() - asked - pause_s, FROZEN_S, SUSPENDED)
+            # A stop ends the wait early.
+            late_s = max(monotonic() - asked - pause_s, 0.0)
+            self._distrust_if(late_s, FROZEN_S, SUSPENDED)
         return False
 
     def _read_clock(self) -> datetime:

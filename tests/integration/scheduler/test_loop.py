@@ -38,7 +38,11 @@ class Passing(Stop):
     ("tick_seconds", "expected"), [(60, [20, 60, 120]), (30, [20, 30, 60, 90, 120])]
 )
 def test_a_daemon_ticks_at_once_and_then_at_each_full_minute(
-    engine: sa.Engine, settings: Settings, tick_seconds: int, expected: list[int]
+    engine: sa.Engine,
+    settings: Settings,
+    tick_seconds: int,
+    expected: list[int],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     scheduler = settings.scheduler.model_copy(update={"tick_seconds": tick_seconds})
     settings = settings.model_copy(update={"scheduler": scheduler})
@@ -49,6 +53,8 @@ def test_a_daemon_ticks_at_once_and_then_at_each_full_minute(
     with reading(engine) as connection:
         seen = connection.scalars(sa.select(ticks.c.now).order_by(ticks.c.now)).all()
     assert [(one - NOON).total_seconds() for one in seen] == expected
+    # A wait that a stop ends early is no suspension.
+    assert not [line for line in caplog.messages if "suspended" in line]
 
 
 def test_a_daemon_that_was_frozen_at_its_clock_does_not_take_it_for_set_back(
