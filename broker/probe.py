@@ -140,16 +140,17 @@ def messages_and_readers(connection: Connection, name: str) -> tuple[int, int | 
     None for a broker that does not count them. Raises BROKER_ERRORS.
     """
     try:
-        if connection.transport_cls in AMQP:
-            return _counted_by_amqp(connection, name)
-        return _counted_by_redis(connection.default_channel, name), None
+        is_amqp = connection.transport_cls in AMQP
+        if not is_amqp and isinstance(connection.default_channel, RedisChannel):
+            return _counted_by_redis(connection.default_channel, name), None
+        return _counted_by_declaring(connection, name)
     except BROKER_ERRORS as error:
         if isinstance(error, FORBIDDEN) or blame_of(error) is Blame.BROKER:
             raise
         return None
 
 
-def _counted_by_amqp(connection: Connection, name: str) -> tuple[int, int]:
+def _counted_by_declaring(connection: Connection, name: str) -> tuple[int, int]:
     # Asking RabbitMQ for a missing queue closes the channel.
     with connection.channel() as channel:
         declared: Any = Queue(name, channel=channel).queue_declare(passive=True)
