@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from data.fetch.rows import Bounds, write_rows
 from runtime.egress.addresses import without_addresses
 from runtime.postgresql import only_read
 from tasks.bounded.child import Call
-from tasks.bounded.limits import Watch
 
 CONNECT_S = 10
 # libpq without memory for a row returns what it has, and an error as a second result.
@@ -24,39 +23,28 @@ _CANCELLED = "57014"
 ROWS_AT_ONCE = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class QueryLimits:
-    """What a query may take and return; the process has limits of its own."""
-
-    timeout_s: float
-    max_bytes: int
-
-
 def answer(call: Call) -> Mapping[str, Any]:
     """Write the rows of the call's query; called in the child."""
     given = call.arguments
-    limits = QueryLimits(**given["limits"])
-    engine = _engine(given["name"], given["url"], limits.timeout_s)
-    target = Path(given["target"])
-    return asdict(_written(engine, given["sql"], given["name"], target, limits, call.watch))
-
-
-def _written(
-    engine: sa.Engine, sql: str, name: str, target: Path, limits: QueryLimits, watch: Watch
-) -> BadRows:
+    name, timeout_s = given["name"], given["timeout_s"]
+    engine = _engine(name, given["url"], timeout_s)
+    bounds = Bounds(f"connection {name}", given["max_bytes"], call.watch)
     try:
-        with engine.connect() as connection:
-            driver = connection.connection.driver_connection
-            with watch.interrupted_by(_cancel_of(driver)):
-                bounds = Bounds(f"connection {name}", limits.max_bytes, watch)
-                with closing(_rows(connection, sql, name)) as rows:
-                    return write_rows(rows, target, bounds)
+        return asdict(_written(engine, given["sql"], name, Path(given["target"]), bounds))
     except sa.exc.SQLAlchemyError as error:
-        if watch.is_stopped:
+        if call.watch.is_stopped:
             raise Stopped from None
-        raise _failed(name, error, limits.timeout_s) from None
+        raise _failed(name, error, timeout_s) from None
     finally:
         engine.dispose()
+
+
+def _written(engine: sa.Engine, sql: str, name: str, target: Path, bounds: Bounds) -> BadRows:
+    with engine.connect() as connection:
+        driver = connection.connection.driver_connection
+        rows = closing(_rows(connection, sql, name))
+        with bounds.watch.interrupted_by(_cancel_of(driver)), rows as found:
+            return write_rows(found, target, bounds)
 
 
 def _engine(name: str, written: str, timeout_s: float) -> sa.Engine:

@@ -1,10 +1,10 @@
 """SQL sources: one read-only query on a configured connection, in a child process, streamed."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from data.bad_rows import BadRows
-from data.children.query import CONNECT_S, QueryLimits
+from data.children.query import CONNECT_S
 from data.failures import SourceFailed
 from data.limits import reading_limits
 from data.settings import Settings
@@ -26,7 +26,8 @@ def query(sql: str, name: str, target: Path, settings: Settings, watch: Watch) -
         "name": name,
         "url": _url(name, settings),
         "target": str(target),
-        "limits": asdict(QueryLimits(settings.fetch.timeout_s, settings.fetch.max_bytes)),
+        "timeout_s": settings.fetch.timeout_s,
+        "max_bytes": settings.fetch.max_bytes,
     }
     call = client.Call(f"{CHILD}:answer", arguments, is_online=True)
     time_s, setting = settings.fetch.timeout_s, "SCHED_FETCH_TIMEOUT_S"
