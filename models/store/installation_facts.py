@@ -142,7 +142,7 @@ def waiting(connection: sa.Connection, scope: Scope, for_at_least: timedelta) ->
         unindexed(operations.c.recorded_at < database_now(-for_at_least)),
         ~is_unsent | (operations.c.not_before <= database_now()),
         sa.not_(pauses.is_paused(operations.c)),
-        unindexed(scope.has(operations.c.small_app_id)),
+        scope.has_unindexed(operations.c.small_app_id),
     )
     return [_waiting(row) for row in dicts(connection, query.group_by(*grouped)) if row["since"]]
 

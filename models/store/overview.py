@@ -8,7 +8,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.operation import TICKED, TROUBLED, OperationState
-from models.sql import database_now, dicts, in_literals, in_many, unindexed
+from models.sql import database_now, dicts, in_literals, in_many
 from models.store import measures
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED, NOT_DELETED
 from models.store.operations import with_names
@@ -31,7 +31,7 @@ LONGEST_ERROR = 300
 
 def running(connection: sa.Connection, scope: Scope, limit: int) -> list[dict[str, Any]]:
     """Return up to `limit` running operations, the longest first."""
-    query = with_names().where(IS_RUNNING, unindexed(scope.has(operations.c.small_app_id)))
+    query = with_names().where(IS_RUNNING, scope.has_unindexed(operations.c.small_app_id))
     return dicts(connection, query.order_by(operations.c.started_at).limit(limit))
 
 
@@ -47,8 +47,7 @@ def counts(
     """
     its, cursor, count = operations.c, action_cursor.c, sa.func.count()
     its_own, is_soon = scope.has(its.small_app_id), cursor.next_occurrence_at <= now + HOUR
-    # Few run or wait: SQLite would read all that a small app ever ran.
-    few_of_it = unindexed(its_own)
+    few_of_it = scope.has_unindexed(its.small_app_id)
     due = sa.select(sa.literal(1)).join_from(
         action_cursor, actions, actions.c.uid == cursor.action_uid
     )

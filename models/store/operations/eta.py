@@ -9,7 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.operation import AttemptKey, OperationState
-from models.sql import database_now, unindexed
+from models.sql import database_now
 from models.store.conditions import IS_RUNNING
 from models.store.operations.heartbeat import ATTEMPT, IS_STILL_RUNNING, fence
 from models.store.scope import Scope
@@ -106,8 +106,7 @@ def slow_runs(connection: sa.Connection, scope: Scope, late: timedelta) -> list[
 
     Without an earlier success it is an hour.
     """
-    # Few run: SQLite would read all that a small app ever ran.
-    its_own = unindexed(scope.has(_of.small_app_id))
+    its_own = scope.has_unindexed(_of.small_app_id)
     query = _LONG.where(its_own, _of.started_at < database_now(-late))
     return [
         found

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from models.errors import NotFound, Refused
 from models.job import JOB
 from models.operation import AttemptKey, OperationState
-from models.sql import database_now, dicts, in_literals, in_unindexed, unindexed
+from models.sql import database_now, dicts, in_literals, in_unindexed
 from models.store.conditions import IS_RUNNING
 from models.store.operations.start_checks import OperationFacts
 from models.store.pauses import is_paused
@@ -109,8 +109,7 @@ def first_attempt(connection: sa.Connection, job_id: str, scope: Scope) -> Attem
 
     Raises NotFound if none runs, and Refused unless it is the first attempt of the only one.
     """
-    # Few run: SQLite would read all that the small app ever ran.
-    its = (actions.c.job_id == job_id, unindexed(scope.has(operations.c.small_app_id)))
+    its = (actions.c.job_id == job_id, scope.has_unindexed(operations.c.small_app_id))
     query = sa.select(operations.c.id, operations.c.attempt, operations.c.secret)
     in_action = query.join(actions, actions.c.uid == operations.c.action_uid)
     rows = connection.execute(in_action.where(*its, IS_RUNNING, operations.c.task == JOB)).all()
