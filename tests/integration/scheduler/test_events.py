@@ -1,6 +1,6 @@
 """Event actions in the tick: every selected event has one outcome."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from broker.app import configure
 from models.fingerprint import str_to_uuid
 from models.store import key_values
 from models.store.actions.cursors import lock
@@ -18,10 +17,7 @@ from models.store.actions.status import perhaps_unhealthy
 from models.store.notices.alerting import NO_ALERTS
 from models.store.retention import prune_operations
 from models.tables import actions, events, group_members, groups, missed_spans, operations, users
-from runtime.config import Settings
-from runtime.database import make_engine
 from scheduler.changes.change import apply_all
-from scheduler.changes.deletion import delete
 from scheduler.changes.editing import set_active
 from scheduler.events import Watched
 from scheduler.events.tick import EventTick
@@ -274,13 +270,9 @@ def test_a_tick_that_dies_before_its_end_is_made_up_for(
     assert told(rows_of(engine, action)) == [("late", "missed"), ("ann", "queued")]
 
 
-def test_any_split_into_ticks_records_what_a_plain_model_says(
-    home_of: Callable[[str], Settings],
-) -> None:
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+def test_any_split_into_ticks_records_what_a_plain_model_says(engine: sa.Engine) -> None:
     """Users are seen, and reported late, at random; ticks come at random within the look-back."""
-    settings = home_of("sqlite")
-    configure(settings)
-    engine = make_engine(settings)
     whens = [
         {"on": "instance.user.last_seen"},
         {"after": "instance.user.last_seen", "delay": "PT7M"},
@@ -311,7 +303,6 @@ def test_any_split_into_ticks_records_what_a_plain_model_says(
         for row in rows_of(engine, action)
     }
     assert found == {one for one in expected if NOW < one[2] <= at}
-    engine.dispose()
 
 
 class TestEdits:
@@ -321,22 +312,6 @@ class TestEdits:
     def now(self, engine: sa.Engine) -> datetime:
         """The database's clock: changes decide by it."""
         return clock_of(engine)
-
-    def test_an_edit_of_something_else_loses_no_event(
-        self, engine: sa.Engine, now: datetime
-    ) -> None:
-        when = {"on": "instance.user.last_seen"}
-        action = make_action(engine, when=when, since=now - DAY)
-        decided_until(engine, now - MINUTE)
-        make_user(engine, "ann", last_seen_at=now - timedelta(seconds=20))
-
-        apply_all(engine, [make_document(when=when, description="other")], author())
-        # Its transaction began before the edit.
-        make_user(engine, "ben", last_seen_at=now - timedelta(seconds=10))
-        run_tick(engine, now + MINUTE)
-
-        rows = rows_of(engine, action)
-        assert [(row["subject"], row["revision"]) for row in rows] == [("ann", 1), ("ben", 2)]
 
     def test_an_edit_of_when_decides_the_old_one_and_begins_anew(
         self, engine: sa.Engine, now: datetime
@@ -423,25 +398,12 @@ class TestEdits:
         assert cursor_of(engine, action)["next_occurrence_at"] is not None
         assert {row["subject"] for row in rows_of(engine, action)} <= {None}
 
-    def test_a_deleted_action_cancels_what_was_due(self, engine: sa.Engine, now: datetime) -> None:
-        action = make_action(engine, when={"on": "instance.user.last_seen"}, since=now - DAY)
-        decided_until(engine, now - MINUTE)
-        make_user(engine, "ann", last_seen_at=now - timedelta(seconds=20))
 
-        delete(engine, action.uid, author())
-        run_tick(engine, now + MINUTE)
-
-        assert told(rows_of(engine, action)) == [("ann", "cancelled")]
-
-
-@pytest.mark.usefixtures("postgresql")
+@pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
 def test_an_action_that_somebody_is_changing_is_decided_afterwards(
-    home_of: Callable[[str], Settings],
+    engine: sa.Engine,
 ) -> None:
     """PostgreSQL: rows are locked one by one. Nothing is missed, however long it takes."""
-    settings = home_of("postgresql")
-    configure(settings)
-    engine = make_engine(settings)
     action = make_action(engine, when={"on": "instance.user.last_seen"}, since=NOW - DAY)
     other = make_action(
         engine, name="other", when={"on": "instance.user.last_seen"}, since=NOW - DAY
@@ -457,17 +419,13 @@ def test_an_action_that_somebody_is_changing_is_decided_afterwards(
 
     assert (during, told(rows_of(engine, action))) == ([], [("ann", "missed")])
     assert told(rows_of(engine, other)) == [("ann", "queued")]
-    engine.dispose()
 
 
-@pytest.mark.usefixtures("postgresql")
+@pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
 def test_what_is_late_waits_for_whoever_changes_its_action(
-    home_of: Callable[[str], Settings],
+    engine: sa.Engine,
 ) -> None:
     """A change records what its old revision missed: two records would count it twice."""
-    settings = home_of("postgresql")
-    configure(settings)
-    engine = make_engine(settings)
     made = [
         make_action(engine, name=name, when={"on": "instance.user.last_seen"}, since=NOW - DAY)
         for name in ("changed", "other")
@@ -483,7 +441,6 @@ def test_what_is_late_waits_for_whoever_changes_its_action(
 
     spans = fetched(engine, sa.select(missed_spans.c.count)).scalars().all()
     assert (during, after, spans) == (0, 30, [5, 5])
-    engine.dispose()
 
 
 def test_what_retention_prunes_is_never_sent_again(engine: sa.Engine, broker: Broker) -> None:
