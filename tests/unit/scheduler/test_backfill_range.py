@@ -67,14 +67,6 @@ def test_nothing_lies_outside_starts_at_and_ends_at() -> None:
     assert found == [NOON + MINUTE, NOON + 2 * MINUTE]
 
 
-def test_as_many_occurrences_as_one_transaction_records_are_taken() -> None:
-    asked = BackfillRequest(UID, NOON, NOON + 999 * MINUTE)
-
-    assert occurrences_in(EVERY_MINUTE, asked, "report") == [
-        NOON + n * MINUTE for n in range(1_000)
-    ]
-
-
 def test_a_range_with_more_is_refused_with_the_instants_that_part_it() -> None:
     with pytest.raises(Refused) as refused:
         occurrences_in(EVERY_MINUTE, BackfillRequest(UID, NOON, NOON + DAY), "report")
@@ -116,7 +108,3 @@ def test_a_range_that_cannot_be_filled_is_refused(
 
 def test_the_earliest_possible_instant_is_taken() -> None:
     check_range(BackfillRequest(UID, NOON - KEPT + MINUTE, NOON), NOON + 30 * SECOND, KEPT)
-
-
-def test_the_range_begins_a_second_after_its_open_end() -> None:
-    assert BackfillRequest(UID, NOON, NOON + HOUR).since == NOON - SECOND

@@ -56,14 +56,6 @@ def test_five_ticks_decide_an_occurrence_once() -> None:
     assert found == [SEVEN]
 
 
-def test_what_lies_before_the_watermark_is_never_due() -> None:
-    decision = decide(make_plan(WEEKLY), UID, SEVEN, SEVEN + MINUTE)
-
-    assert decision.due_at == ()
-    assert decision.missed == ()
-    assert decision.next_occurrence_at == SEVEN + timedelta(weeks=1)
-
-
 def test_a_watermark_never_moves_back() -> None:
     decision = decide(make_plan(EVERY_MINUTE), UID, SEVEN, SEVEN - MINUTE)
 
@@ -170,15 +162,6 @@ def test_a_due_date_is_looked_back_a_day_for() -> None:
     late = decide(plan, UID, SEVEN - DAY, SEVEN + DAY)
     assert (late.due, late.missed) == ((), (Missed(Occurrence(SEVEN), TOO_LATE),))
     assert late.next_occurrence_at is None
-
-
-def test_two_rules_with_one_instant_have_one_occurrence() -> None:
-    hourly = make_rule(cron_rule="0 * * * *")
-    plan = make_plan(hourly, EVERY_MINUTE, catch_up="all")
-
-    decision = decide(plan, UID, SEVEN - 2 * MINUTE, SEVEN)
-
-    assert decision.due_at == (SEVEN - MINUTE, SEVEN)
 
 
 def test_a_paused_action_has_no_occurrence_and_no_next() -> None:
@@ -332,13 +315,6 @@ def test_a_calendar_that_leaves_nothing_is_not_searched_beyond_now(
 
     assert (found.due, missed_in(found)) == ((), 0)
     assert len(looked_up) < 10
-
-
-def test_occurrences_lie_from_the_start_until_before_the_end() -> None:
-    plan = make_plan(WEEKLY).with_policy(starts_at=SEVEN, ends_at=SEVEN + DAY)
-    instants = (SEVEN - SECOND, SEVEN, SEVEN + DAY - SECOND, SEVEN + DAY)
-
-    assert [plan.policy.is_within(at) for at in instants] == [False, True, True, False]
 
 
 def test_an_event_outside_the_window_or_the_bounds_is_no_occurrence() -> None:

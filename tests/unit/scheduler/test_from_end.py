@@ -24,8 +24,6 @@ WEEKLY = {"rrule": "FREQ=WEEKLY;BYDAY=MO", "at": "07:00", "timezone": "Europe/Pa
         pytest.param([WEEKLY], True, id="recurrence"),
         pytest.param([CRON, INTERVAL], True, id="several"),
         pytest.param([{**CRON, "jitter": "PT50M"}], False, id="jitter"),
-        pytest.param([{**CRON, "jitter": "PT50M", "jitter_each": True}], False, id="drawn"),
-        pytest.param([{**INTERVAL, "jitter": "PT50M"}], False, id="moved_interval"),
         pytest.param([{**WEEKLY, "jitter": "PT50M"}], False, id="moved_recurrence"),
         pytest.param([INTERVAL, {**CRON, "jitter": "PT50M"}], False, id="one_of_several"),
         pytest.param([{"every": "PT1H", "from": "end"}], False, id="from_end"),

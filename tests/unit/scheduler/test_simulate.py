@@ -31,13 +31,6 @@ def shown(fates: list[SimulatedOutcome]) -> list[tuple[str, str]]:
     return [(f"{one.first_at:%d %H:%M}", one.fate) for one in fates]
 
 
-def test_each_occurrence_of_the_range_is_sent_at_its_minute() -> None:
-    fates = list(simulate([hourly()], MONDAY, MONDAY + 3 * HOUR, NO_OUTAGE))
-
-    assert shown(fates) == [("04 01:00", "sent"), ("04 02:00", "sent"), ("04 03:00", "sent")]
-    assert [one.decided_at for one in fates] == [one.first_at for one in fates]
-
-
 def test_the_range_is_open_at_its_beginning_and_closed_at_its_end() -> None:
     assert list(simulate([hourly()], MONDAY, MONDAY + HOUR - MINUTE, NO_OUTAGE)) == []
     assert len(list(simulate([hourly()], MONDAY - MINUTE, MONDAY, NO_OUTAGE))) == 1
@@ -143,14 +136,3 @@ def test_what_one_tick_leaves_to_the_next_at_the_end_is_sent_too() -> None:
     fates = list(simulate([every_minute], MONDAY, until, down))
 
     assert Counter(one.fate for one in fates) == {"sent": 1_500}
-
-
-def test_all_that_an_outage_to_the_end_leaves_undecided_is_counted() -> None:
-    policy = {"catch_up": "all", "look_back": "P2D"}
-    every_minute = action(when={"cron_rule": "* * * * *"}, policy=policy)
-    until = MONDAY + 1_500 * MINUTE
-    down = Timetable(((MONDAY, until + HOUR),))
-
-    [one] = simulate([every_minute], MONDAY, until, down)
-
-    assert (one.fate, one.count, one.last_at) == ("undecided", 1_500, until)
