@@ -216,7 +216,7 @@ def test_explain_says_what_is_due_and_what_ended_nothing(
     not_due = why(engine, other, NOON + 5 * MINUTE)
 
     assert due.verdict == "not_due_yet"
-    assert due.text.endswith(f"for the end of run {id} success")
+    assert due.text == f"due in 00:10:00 for the end of run {id} success"
     assert not_due.verdict == "not_an_occurrence"
     assert 'no run of "refresh" ended as success' in not_due.text
 

@@ -19,7 +19,7 @@ from models.tables import action_cursor, missed_spans, operations, revisions, wo
 from models.values import format_instant
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes import Change, change, deletion, editing
+from scheduler.changes import Change, change
 from scheduler.explain import explain
 from tests.attempts import claim, end
 from tests.factories import (
@@ -39,18 +39,9 @@ WEEK = timedelta(days=7)
 WEEKLY = {"cron_rule": "0 7 * * 1", "timezone": "Europe/Paris"}
 
 
-def make_weekly(engine: sa.Engine, **changes: Any) -> Change:
-    """Store a weekly action as if it had been made a minute before its first Monday."""
-    action = make_action(engine, name="weekly", when=WEEKLY, since=SEVEN - MINUTE, **changes)
-    execute(engine, sa.update(revisions).values(effective_from=SEVEN - MINUTE))
-    return action
-
-
-def make_weekly_with(engine: sa.Engine, **keys: Any) -> Change:
-    """Store the weekly action with more keys of its rule."""
-    action = make_action(engine, name="weekly", when={**WEEKLY, **keys}, since=SEVEN - MINUTE)
-    execute(engine, sa.update(revisions).values(effective_from=SEVEN - MINUTE))
-    return action
+def make_weekly(engine: sa.Engine, **keys: Any) -> Change:
+    """Store a weekly action as if made a minute before its first Monday; `keys` are its rule's."""
+    return make_action(engine, name="weekly", when={**WEEKLY, **keys}, since=SEVEN - MINUTE)
 
 
 def test_what_the_rule_does_not_name_is_told_with_its_neighbours(engine: sa.Engine) -> None:
@@ -63,7 +54,7 @@ def test_what_the_rule_does_not_name_is_told_with_its_neighbours(engine: sa.Engi
 
 def test_an_instant_that_the_jitter_moves_is_told_with_where_it_went(engine: sa.Engine) -> None:
     VirtualClock(engine, SEVEN)
-    action = make_weekly_with(engine, jitter="PT3H", jitter_each=True)
+    action = make_weekly(engine, jitter="PT3H", jitter_each=True)
 
     found = why(engine, action, SEVEN + WEEK)
 
@@ -79,7 +70,7 @@ def test_what_an_exception_leaves_out_is_told_where_the_jitter_would_move_it(
     engine: sa.Engine, each: bool
 ) -> None:
     left_out = ["2027-01-11"]
-    action = make_weekly_with(engine, jitter="P3D", jitter_each=each, **{"except": left_out})
+    action = make_weekly(engine, jitter="P3D", jitter_each=each, **{"except": left_out})
     three_days = timedelta(days=3)
     offset = jitter_offset(action.uid, three_days)
     if each:
@@ -95,15 +86,6 @@ def test_before_its_creation_an_action_has_no_occurrence(engine: sa.Engine) -> N
 
     assert found.verdict == "not_an_occurrence"
     assert "was not in force yet" in found.text
-
-
-def test_what_lies_ahead_is_not_due_yet(engine: sa.Engine) -> None:
-    action = make_action(engine, when={"cron_rule": "0 0 1 1 *", "timezone": "UTC"})
-    now = clock_of(engine)
-    found = why(engine, action, datetime(now.year + 2, 1, 1, tzinfo=UTC))
-
-    assert found.verdict == "not_due_yet"
-    assert found.text.startswith("due in ")
 
 
 def test_an_instant_that_came_without_a_tick_is_undecided(engine: sa.Engine) -> None:
@@ -148,16 +130,6 @@ def test_one_that_failed_and_is_tried_again_tells_the_error(engine: sa.Engine) -
     assert found.text.startswith("attempt 1 did not succeed (no route); it is tried again from ")
 
 
-def test_a_missed_one_tells_why(engine: sa.Engine) -> None:
-    action = make_weekly(engine)
-    run_tick(engine, SEVEN + timedelta(minutes=6))
-
-    found = why(engine, action, SEVEN)
-
-    assert found.verdict == "missed"
-    assert found.text.endswith(": too late")
-
-
 def test_one_in_a_missed_span_tells_the_span(engine: sa.Engine) -> None:
     action = make_weekly(engine)
     run_tick(engine, SEVEN + 20 * WEEK + timedelta(hours=1))
@@ -167,27 +139,6 @@ def test_one_in_a_missed_span_tells_the_span(engine: sa.Engine) -> None:
     assert found.verdict == "missed"
     span = "one of 11 occurrences from 2027-01-04T06:00:00Z to 2027-03-15T06:00:00Z"
     assert f"too late; {span}" in found.text
-
-
-def test_a_paused_one_tells_who_paused_it(engine: sa.Engine) -> None:
-    action = make_action(engine, when={"cron_rule": "0 0 1 1 *", "timezone": "UTC"})
-    editing.set_active(engine, action.uid, active=False, author=author())
-    now = clock_of(engine)
-
-    found = why(engine, action, datetime(now.year + 2, 1, 1, tzinfo=UTC))
-
-    assert (found.verdict, found.revision) == ("paused", 2)
-    assert "paused under revision 2 of " in found.text
-
-
-def test_a_deleted_one_is_told_of_too(engine: sa.Engine) -> None:
-    action = make_weekly(engine)
-    deletion.delete(engine, action.uid, author())
-
-    found = why(engine, action, datetime(2190, 1, 1, tzinfo=UTC))
-
-    assert found.verdict == "deleted"
-    assert "was deleted at" in found.text
 
 
 def test_one_that_is_quarantined_tells_the_fault(engine: sa.Engine) -> None:
@@ -218,7 +169,6 @@ def test_a_decided_one_without_a_record_was_pruned_only_beyond_the_retention(
     at = (clock_of(engine) - timedelta(days=days_ago)).replace(second=0, microsecond=0)
     when = {"cron_rule": "* * * * *", "timezone": "UTC"}
     action = make_action(engine, name="weekly", when=when, since=at - MINUTE)
-    execute(engine, sa.update(revisions).values(effective_from=at - MINUTE))
     run_tick(engine, at + timedelta(seconds=30))
     with engine.begin() as connection:
         connection.execute(sa.delete(operations))
@@ -228,18 +178,6 @@ def test_a_decided_one_without_a_record_was_pruned_only_beyond_the_retention(
 
     assert found.verdict == verdict
     assert said in found.text
-
-
-def test_a_manual_run_at_the_instant_stands_beside_the_scheduled_one(engine: sa.Engine) -> None:
-    action = make_weekly(engine)
-    id = make_operation(engine, action, SEVEN)
-    by_hand = uuid4()
-    with engine.begin() as connection:
-        row = connection.execute(sa.select(operations).where(operations.c.id == id)).mappings()
-        values = {**row.one(), "id": by_hand, "triggerer": "Manual run by ann"}
-        connection.execute(sa.insert(operations).values(values))
-
-    assert {one["id"] for one in why(engine, action, SEVEN).operations} == {id, by_hand}
 
 
 def make_manual(engine: sa.Engine, action: Change) -> UUID:

@@ -12,11 +12,9 @@ from models.store.notices.alerting import NO_ALERTS
 from models.store.people import events
 from models.tables import action_state, findings, notices, users
 from runtime.config import load_settings
-from runtime.database import reading
 from runtime.sections import AlertSettings
 from scheduler.changes import Change, change
 from scheduler.changes.change import create_all
-from scheduler.explain import explain
 from services.verdict import assess
 from tests.factories import author, make_action, make_document, rows_of, set_back
 from tests.ticks import DAY, HOUR, MINUTE, run_tick
@@ -96,14 +94,6 @@ def test_each_missed_operation_keeps_the_cause(engine: sa.Engine) -> None:
     assert reasons == [*missed, ("queued", None)]
 
 
-def test_a_span_keeps_the_cause_and_explain_names_it(engine: sa.Engine) -> None:
-    action = slept(engine, when=EVERY_MINUTE, policy={"look_back": "PT2H"})
-
-    with reading(engine) as connection:
-        late = explain(action.uid, NOON + 5 * MINUTE, connection)
-    assert f"was missed: {DOWN}; one of " in late.text
-
-
 def test_the_verdict_names_the_cause(engine: sa.Engine) -> None:
     now = clock_of(engine).replace(microsecond=0)
     run_tick(engine, now - 5 * HOUR)
@@ -160,14 +150,6 @@ def test_a_downtime_seen_over_several_ticks_is_told_once(engine: sa.Engine) -> N
         run_tick(engine, NOON + minutes * MINUTE)
 
     assert told(engine) == [("ann@example.com", "every minute", 24 * 60)]
-
-
-def test_a_second_downtime_is_told_again(engine: sa.Engine) -> None:
-    slept(engine)
-
-    run_tick(engine, BACK + 5 * HOUR)
-
-    assert [count for *_, count in told(engine)] == [4, 4]
 
 
 def test_ten_actions_are_told_singly_and_eleven_in_one_digest(engine: sa.Engine) -> None:
