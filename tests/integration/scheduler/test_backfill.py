@@ -18,7 +18,6 @@ from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import backfills
 from models.store.operations.end import Outcome
-from models.store.operations.start_checks import WAITS
 from models.store.operations.take import Claim
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import actions
@@ -116,17 +115,6 @@ def test_a_range_is_recorded_under_the_computed_ids_and_runs_in_order(
     assert (row["state"], counts_of(row)) == ("done", (4, 0, 0))
     assert run_all(engine, broker) == expected
     assert {one["state"] for one in rows_of(engine, action)} == {"success"}
-
-
-def test_twice_the_same_backfill_is_the_same_as_once(engine: sa.Engine, broker: Broker) -> None:
-    action, first = make_hourly(engine), hour_of(engine)
-    asked = wanted(action, first, first + 3 * HOUR)
-
-    fill(engine, asked)
-    second = fill(engine, asked)
-
-    assert counts_of(second) == (0, 0, 4)
-    assert len(broker.messages("quick")) == 4
 
 
 def pause(engine: sa.Engine, action: Change) -> None:
@@ -353,10 +341,8 @@ def make_slept(engine: sa.Engine, hours: int) -> tuple[Change, datetime]:
 @pytest.mark.parametrize(
     ("start_at", "end_at"),
     [
-        pytest.param(0, 3, id="its_beginning"),
         pytest.param(8, 12, id="its_middle"),
         pytest.param(15, 35, id="its_end_and_rows"),
-        pytest.param(0, 35, id="all"),
         pytest.param(-5, 0, id="before_and_its_first"),
     ],
 )
@@ -448,21 +434,6 @@ def finish_all(engine: sa.Engine, running: list[Claim]) -> list[datetime]:
         ended = finish(engine, one.id, Outcome(OperationState.SUCCESS), attempt=one.attempt)
         send_ended(engine, ended)
     return [one.occurrence_at for one in running]
-
-
-def test_a_scheduled_one_neither_skips_nor_replaces_a_backfilled_one(engine: sa.Engine) -> None:
-    action, first = make_hourly(engine, policy={"overlap": "replace"}), hour_of(engine)
-    fill(engine, wanted(action, first, first + HOUR))
-    one, two = (row["id"] for row in rows_of(engine, action))
-    late = make_operation(engine, action, first + 5 * HOUR, "Scheduled action")
-
-    with engine.begin() as connection:
-        assert isinstance(claim(connection, one, 1, "tests", alerts=NO_ALERTS), Claim)
-        assert claim(connection, two, 1, "tests", alerts=NO_ALERTS) is WAITS
-        assert claim(connection, late, 1, "tests", alerts=NO_ALERTS) is WAITS
-
-    assert row_of(engine, one)["cancel_requested_at"] is None
-    assert row_of(engine, late)["waiting_for"] == one
 
 
 def test_tolerance_drops_nothing_of_a_backfill(engine: sa.Engine, broker: Broker) -> None:

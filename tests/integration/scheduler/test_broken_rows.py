@@ -15,7 +15,6 @@ import sqlalchemy as sa
 from broker.app import configure
 from models.errors import InvalidAction
 from models.store import actions, key_values
-from models.store.actions.status import perhaps_unhealthy
 from models.store.operations.start_checks import NotClaimed
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import actions as actions_table
@@ -156,16 +155,6 @@ def broken(engine: sa.Engine) -> Change:
         values = {"plan": sa.literal(plan, sa.Text), "document": document}
         spoil(connection, actions_table.c.uid == broken.uid, **values)
     return broken
-
-
-def test_a_broken_plan_stops_no_other_action(engine: sa.Engine, broken: Change) -> None:
-    first = run_tick(engine, NOON)
-    second = run_tick(engine, NOON + MINUTE)
-
-    assert (first.recorded, first.quarantined, second.recorded) == (1, 1, 1)
-    found = act(engine, perhaps_unhealthy)
-    (one,) = (row for row in found if row["quarantined"])
-    assert (one["name"], "Mars/Olympus" in one["quarantined"]) == ("broken", True)
 
 
 @pytest.mark.parametrize("ticked", [False, True], ids=["before_a_tick", "after_a_tick"])

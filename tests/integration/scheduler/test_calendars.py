@@ -23,7 +23,6 @@ from tests.factories import (
     make_document,
     rows_of,
     set_back,
-    spans_of,
 )
 from tests.ticks import DAY, LEASE, run_tick
 from tests.transactions import act, clock_of
@@ -63,22 +62,6 @@ def test_a_changed_calendar_needs_no_new_revision(engine: sa.Engine, daily: Chan
     run_tick(engine, SEVEN + DAY)
     assert occurrences(engine, daily) == [SEVEN]
     assert {row["revision"] for row in rows_of(engine, daily)} == {1}
-
-
-def test_a_downtime_misses_nothing_that_a_calendar_leaves_out(
-    engine: sa.Engine, daily: Change
-) -> None:
-    dates = [f"{SEVEN + number * DAY:%Y-%m-%d}" for number in range(20)]
-    holds(engine, *dates)
-
-    report = run_tick(engine, SEVEN + 35 * DAY + timedelta(hours=1))
-
-    assert report.missed == 16
-    ((span, count),) = spans_of(engine)
-    assert (span["first_at"], count) == (SEVEN + 20 * DAY, 6)
-    # What was decided stays, whatever the calendar holds later.
-    holds(engine)
-    assert [one for _, one in spans_of(engine)] == [6]
 
 
 def test_an_explanation_names_the_calendar(

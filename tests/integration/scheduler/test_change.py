@@ -9,7 +9,6 @@ import pytest
 import sqlalchemy as sa
 
 from minutebook.steps import Steps, StepSpec
-from models.action.rules import DueDateModel
 from models.errors import InvalidAction, NotFound, Refused
 from models.store.actions import cursors, find
 from models.store.scope import WHOLE_INSTALLATION
@@ -119,24 +118,6 @@ def test_all_or_none_are_stored(engine: sa.Engine) -> None:
 
     assert {problem.path.split("]")[0] for problem in refused.value.problems} == {"[1", "[2"}
     assert fetched(engine, sa.select(sa.func.count()).select_from(revisions)).scalar() == 0
-
-
-def test_a_name_is_taken_once(engine: sa.Engine) -> None:
-    make_action(engine)
-
-    with pytest.raises(Refused, match=r"already exists.*`minutebook action apply`"):
-        create_all(engine, [make_document()], author())
-
-
-def test_a_past_due_date_may_stay_but_not_come(engine: sa.Engine) -> None:
-    soon = (clock_of(engine) + timedelta(seconds=1)).replace(microsecond=0) + timedelta(seconds=1)
-    document = make_document(when={"due_date": soon.isoformat()})
-    action = create_all(engine, [document], author())[0]
-    past = make_document(when={"due_date": "2020-01-01T00:00:00Z"})
-
-    with pytest.raises(InvalidAction, match=r"when\.due_date"):
-        apply_all(engine, [past], author())
-    assert isinstance(action.plan.rules[0], DueDateModel)
 
 
 @pytest.mark.parametrize("store", [create_all, apply_all])

@@ -15,7 +15,7 @@ from models.tables import actions as actions_table
 from models.tables import audit, operations
 from models.tables import small_apps as small_apps_table
 from models.tenant.document import parse_small_app
-from scheduler.changes import change, default_actions, deletion, editing
+from scheduler.changes import default_actions, deletion
 from scheduler.changes.validation import ChangeContext
 from tests.factories import DEFAULT_APP, STEPS, author, make_action
 from tests.ticks import run_tick
@@ -69,17 +69,12 @@ def test_migrating_again_and_at_once_makes_it_once(engine: sa.Engine) -> None:
     assert len(maintenance_of(engine)) == 1
 
 
-@pytest.mark.parametrize("admin", ["deletes", "renames", "pauses", "moves"])
+@pytest.mark.parametrize("admin", ["deletes", "renames"])
 def test_what_an_admin_made_of_it_stays(engine: sa.Engine, admin: str) -> None:
     default_actions.migrate(engine, STEPS)
     (action,) = maintenance_of(engine)
     if admin == "deletes":
         deletion.delete(engine, action["uid"], author())
-    elif admin == "pauses":
-        editing.set_active(engine, action["uid"], active=False, author=author())
-    elif admin == "moves":
-        document = default_actions.maintenance_document("Asia/Tokyo")
-        change.apply_all(engine, [document], author())
     else:
         execute(engine, sa.update(actions_table).values(name="nightly"))
     before = maintenance_of(engine)

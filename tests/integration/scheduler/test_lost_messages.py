@@ -144,17 +144,6 @@ def test_what_is_paused_is_sent_again_when_the_pause_ends(
     assert messages(broker) == texts(ids)
 
 
-def test_two_daemons_send_again_once(engine: sa.Engine, broker: Broker) -> None:
-    one, two = Sweeper(LEASE, NO_ALERTS), Sweeper(LEASE, NO_ALERTS)
-    ids = long_queued(engine, one)
-    empty(broker)
-
-    reports = [run_tick(engine, sweeper, 1) for sweeper in (one, two, one, two)]
-
-    assert [report.lost_messages for report in reports] == [2, 0, 0, 0]
-    assert messages(broker) == texts(ids)
-
-
 def make_sendable(engine: sa.Engine, *ids: UUID) -> None:
     for id in ids:
         update_operation(engine, id, not_before=database_now(-1.0))

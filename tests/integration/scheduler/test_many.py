@@ -196,20 +196,6 @@ def test_chosen_ids_are_changed_and_the_others_named(
     assert states_of(engine, failed) == ["queued", "failed"]
 
 
-def test_a_repeated_request_leaves_out_what_the_first_has_changed(
-    engine: sa.Engine, opened: Installation
-) -> None:
-    ids = make_ended(engine, make_action(engine), 2)
-    chosen = Selection(ids=tuple(map(str, ids)))
-    done = bulk.retry(opened, chosen)
-
-    again = bulk.retry(opened, chosen)
-
-    assert (done.count, again.count) == (2, 0)
-    assert [one.why for one in again.left_out] == ["it is queued"]
-    assert [row_of(engine, id)["attempt"] for id in ids] == [2, 2]
-
-
 def test_two_requests_at_once_change_each_operation_once(
     engine: sa.Engine, opened: Installation
 ) -> None:
@@ -262,16 +248,6 @@ def test_more_than_one_request_takes_are_reached_by_the_next(
     assert (list(plan.ids), plan.has_more) == (ids[:2], True)
     assert [id for one in done for id in one.ids] == ids
     assert [one.has_more for one in done] == [True, True, False]
-
-
-def test_an_action_deleted_meanwhile_is_left_out(engine: sa.Engine, opened: Installation) -> None:
-    make_ended(engine, make_action(engine), 1)
-    chosen = Selection(state=(OperationState.FAILED,))
-    changes.delete(opened, "every minute")
-
-    done = bulk.retry(opened, chosen)
-
-    assert [one.why for one in done.left_out] == ["'every minute' was deleted"]
 
 
 def test_a_small_app_changes_its_own_only(

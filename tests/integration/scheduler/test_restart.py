@@ -88,14 +88,6 @@ def test_what_did_not_end_well_is_retried_in_a_new_attempt(
     assert broker.messages("quick") == [(str(id), 2)]
 
 
-def test_a_message_of_the_attempt_before_a_retry_starts_nothing(engine: sa.Engine) -> None:
-    _, id = make_ended(engine)
-    retry(engine, id, WHOLE_INSTALLATION, "ann")
-
-    assert claimed(engine, id, 1) is NotClaimed.TAKEN
-    assert isinstance(claimed(engine, id, 2), Claim)
-
-
 def test_a_retry_takes_the_current_revision_and_says_so(engine: sa.Engine) -> None:
     action, id = make_ended(engine)
     document = make_document(operations={"publish": True}, policy={"queue": "own"})
