@@ -1,7 +1,6 @@
 """Jobs are stored as actions: added, imported twice, listed, deleted; by command and by HTTP."""
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ from services.installation import Installation
 from services.jobs.documents import NewJob, first_runs
 from tests.factories import installation_on, make_action
 from tests.integration.web.jobs import URL, make_due, make_job
-from tests.statements import rows_read
 
 NOW = datetime(2027, 1, 4, 12, tzinfo=UTC)
 
@@ -79,20 +77,6 @@ def test_adding_a_job_again_changes_it_and_keeps_its_policy(opened: Installation
     assert (plan.policy.retry.max_attempts, plan.every) == (3, timedelta(minutes=1))
 
 
-def test_a_job_keeps_the_jitter_that_it_was_given_last(opened: Installation) -> None:
-    def stored() -> Any:
-        with reading(opened.engine) as connection:
-            row = actions.find(connection, opened.small_app.id, id_of(URL), opened.scope)
-        return json.loads(row["document"])["when"]
-
-    jobs.add(opened, NewJob(url=URL, jitter_s=90, jitter_each=True))
-    first = stored()
-    jobs.add(opened, NewJob(url=URL, interval_s=600))
-
-    assert (first["jitter"], first["jitter_each"]) == ("PT1M30S", True)
-    assert stored() == {**first, "every": "PT10M"}
-
-
 def test_a_job_counts_from_its_end_until_it_gets_a_grid(opened: Installation) -> None:
     def stored() -> Any:
         with reading(opened.engine) as connection:
@@ -100,13 +84,18 @@ def test_a_job_counts_from_its_end_until_it_gets_a_grid(opened: Installation) ->
         return json.loads(row["document"])["when"]
 
     seen = []
-    for asked in ({"from_end": True}, {"interval_s": 600}, {"from_end": False}):
+    jitter = {"jitter_s": 90, "jitter_each": True}
+    for asked in ({"from_end": True}, {"interval_s": 600, **jitter}, {"from_end": False}):
         jobs.add(opened, NewJob(url=URL, **asked))
         seen.append(stored())
     (listed,) = jobs.list_jobs(opened, 2).items
 
-    assert seen[:2] == [{"every": "PT5M", "from": "end"}, {"every": "PT10M", "from": "end"}]
-    assert sorted(seen[2]) == ["every", "starting_at"]
+    drawn = {"jitter": "PT1M30S", "jitter_each": True}
+    assert seen[:2] == [
+        {"every": "PT5M", "from": "end"},
+        {"every": "PT10M", "from": "end", **drawn},
+    ]
+    assert seen[2] == {"every": "PT5M", "starting_at": seen[2]["starting_at"], **drawn}
     assert listed.interval_s == 300.0
 
 
@@ -146,11 +135,6 @@ def test_an_import_is_all_or_nothing_and_names_each_fault(
     assert jobs.list_jobs(opened, 9).items == ()
 
 
-def test_a_meta_over_four_kilobytes_is_refused(opened: Installation) -> None:
-    with pytest.raises(InvalidDocument, match="write at most 4096"):
-        jobs.add(opened, NewJob(url=URL, meta={"x": "y" * 4096}))
-
-
 def test_an_action_of_that_name_that_does_something_else_stays(opened: Installation) -> None:
     make_action(opened.engine, name=id_of(URL))
 
@@ -175,19 +159,6 @@ def test_a_job_of_two_actions_is_deleted_by_their_names(opened: Installation) ->
 
     with pytest.raises(Refused, match="work of 2 actions"):
         jobs.delete(opened, id_of(URL))
-
-
-def test_a_deletion_reads_that_job_alone(home_of: Callable[[str], Settings]) -> None:
-    settings = home_of("postgresql")
-    opened = Installation(settings.home)
-    opened.__dict__["settings"] = settings
-    jobs.import_jobs(opened, [("", one) for one in (*many(30), {"url": URL})])
-
-    with rows_read(opened.engine) as read:
-        jobs.delete(opened, id_of(URL))
-
-    # The release is two facts.
-    assert max(read) == 2
 
 
 def test_the_commands_print_what_was_done(
