@@ -17,7 +17,7 @@ BY_START = {
         *("dashboard/test_small_app_page", "web/test_django"),
     ),
     "a second Chromium": (
-        *(f"dashboard/test_{name}" for name in ("form", "many_runs", "other_sites", "pauses")),
+        *(f"dashboard/test_{name}" for name in ("form", "other_sites", "pauses")),
         "web/test_public_status",
     ),
     "environments": ("tests/packages/",),
@@ -39,7 +39,7 @@ SLOW = (
     *(f"hostile/test_{name}" for name in ("corpus", "cut_sources", "downloads")),
     *("data/test_importing", "data/test_production", "data/test_query", "steps/test_new_data"),
     *("docs/test_examples", "docs/test_first_change", "statements/test_event_indexes"),
-    *(f"dashboard/test_{name}" for name in ("form", "in_browser", "many_runs", "pictures")),
+    *(f"dashboard/test_{name}" for name in ("form", "in_browser", "pictures")),
     *(f"interop/test_{name}" for name in ("apscheduler", "django_beat", "move_back", "redbeat")),
     "tasks/test_hostile_chats",
     *(f"web/test_{name}" for name in ("behind_nginx", "django", "generated_client")),

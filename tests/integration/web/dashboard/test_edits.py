@@ -142,5 +142,9 @@ def test_tests_of_hooks_count_as_mails(
 
     first, second = (browser.post(f"/apps/{APP}/try-hook", data=sent).text for _ in range(2))
 
+    (mail,) = (settings.home / "mail").rglob("*.eml")
+    audited = web.client().get("/api/audit", params={"app": APP})
     assert "Sent." in first
+    assert "a test: nothing ran" in mail.read_text()
+    assert '"object":"ann@example.com"' in audited.text
     assert "SCHED_LIMITS_MAILS" in second

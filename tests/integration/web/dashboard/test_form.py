@@ -433,18 +433,6 @@ def test_policies_and_hooks_go_as_their_fields_are_emptied(page: Page) -> None:
     assert {"policy", "hooks"}.isdisjoint(_written(page))
 
 
-def test_a_test_is_sent_to_whom_a_hook_would_tell(page: Page, site: Web) -> None:
-    _start(page, "day", time="07:00")
-    page.fill("[data-hook=to]", "ann@example.com")
-    page.click("#meaning >> text=Send a test")
-    expect(page.locator("#tried-1")).to_have_text("Sent.")
-
-    audited = site.client().get("/api/audit", params={"app": APP})
-    assert '"object":"ann@example.com"' in audited.text
-    (mail,) = (site.opened.settings.home / "mail").rglob("*.eml")
-    assert "a test: nothing ran" in mail.read_text()
-
-
 def test_the_keyboard_alone_writes_an_action(page: Page) -> None:
     keyboard = page.keyboard
     page.goto(NEW)

@@ -12,7 +12,7 @@ from models.tables import operation_logs
 from runtime.database import reading
 from services import changes
 from services.runs import run
-from tests.browser import Chromium, Tab
+from tests.browser import Tab
 from tests.factories import update_operation
 from tests.integration.web.conftest import NIGHTLY, Web
 
@@ -86,14 +86,6 @@ def test_no_page_loses_what_it_shows(tab: Tab, page: Page, hostile: list[str]) -
             lost += tab.lost()
 
     assert (wide, lost) == ([], [])
-
-
-def test_a_person_signs_in_by_typing_a_token(chromium: Chromium, site: Web) -> None:
-    with chromium.blank(1440, base_url=site.url) as page:
-        page.goto("/actions")
-        page.fill("input[name=token]", site.token())
-        page.press("input[name=token]", "Enter")
-        expect(page.locator("nav a[aria-current]")).to_have_text("Actions")
 
 
 def test_an_action_is_made_run_and_cancelled_without_leaving_the_browser(page: Page) -> None:
@@ -215,19 +207,6 @@ def test_without_a_script_every_page_is_read_and_changed(page: Page, site: Web) 
         expect(page.locator("main")).to_contain_text(name)
         page.click("text=Yes, do it")
         expect(said).to_have_text(re.compile("eleted"))
-
-
-def test_the_bars_of_a_run_stand_below_their_names(page: Page, site: Web) -> None:
-    page.goto(f"/operations/{run(site.shop, 'nightly').id}")
-    for width in (390, 1440):
-        page.set_viewport_size({"width": width, "height": 900})
-        name, since, took, bar = page.locator(".gantt tbody tr").first.evaluate(
-            "one => [...one.children].map(part => part.getBoundingClientRect().toJSON())"
-        )
-
-        assert name["right"] <= since["left"] < since["right"] <= took["left"]
-        assert max(name["bottom"], took["bottom"]) <= bar["top"]
-        assert bar["right"] <= width
 
 
 COPIES = {"permissions": ["clipboard-read", "clipboard-write"]}

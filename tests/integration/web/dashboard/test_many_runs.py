@@ -1,10 +1,11 @@
 """Many runs from the list: those selected or all that match, a plan first, then exactly that."""
 
+import re
+
+import httpx
 import pytest
-from playwright.sync_api import Page, expect
 
 from models.roles import Role
-from tests.browser import Tab
 from tests.celery_messages import TASK, celery_action
 from tests.factories import make_operation
 from tests.integration.web.conftest import APP, Web
@@ -16,45 +17,25 @@ def state_of(web: Web, id: str) -> str:
     return str(client.get(f"/api/operations/{id}/state").json()["state"])
 
 
-def test_all_failed_runs_that_match_are_retried_after_a_plan(page: Page, site: Web) -> None:
-    ids = make_failed(site, 51)
-    page.goto("/operations")
-    page.select_option("select[name=state]", "failed")
-    expect(page.locator("tbody tr")).to_have_count(50)
-    expect(page.locator(".chosen")).to_be_hidden()
-    page.check("[data-all]")
-    expect(page.locator(".chosen strong")).to_have_text("50")
-    page.check("text=all that match (51)")
-    page.click(".chosen >> text=Retry")
-    expect(page.locator("h1")).to_have_text("Retry 51 runs?")
-    assert state_of(site, ids[0]) == "failed"
-    page.click("text=Yes, retry 51")
-    expect(page.locator(".notice span")).to_have_text("51 runs are being retried.")
-    expect(page.locator("select[name=state]")).to_have_value("failed")
+@pytest.mark.parametrize(("more", "count"), [({}, 2), ({"all": "1"}, 3)], ids=["some", "all"])
+def test_runs_are_retried_after_a_plan_and_no_others(
+    site: Web, browser: httpx.Client, more: dict[str, str], count: int
+) -> None:
+    ids = make_failed(site, 3)
+    path, form = "/operations?state=failed", {"verb": "retry"}
 
-    assert {state_of(site, id) for id in (ids[0], ids[-1])} <= {"pending", "queued"}
+    asked = browser.post(path, data={**form, "id": ids[:2], **more})
+    planned = re.findall(r'name="id" value="(.*?)"', asked.text)
+    before = state_of(site, ids[0])
+    done = browser.post(path, data={**form, "id": planned, "sure": "1"}, follow_redirects=True)
 
-
-@pytest.mark.parametrize("opens", [{"width": 390}], ids=["phone"])
-def test_selected_runs_are_changed_alone_on_any_screen(tab: Tab, page: Page, site: Web) -> None:
-    ids = make_failed(site, 45)
-    page.goto("/operations?state=failed")
-    page.locator("[data-pick]").nth(0).check()
-    page.locator("[data-pick]").nth(1).check()
-    expect(page.locator(".chosen span")).to_have_text("2 selected")
-    expect(page.locator(".chosen")).to_be_in_viewport()
-    assert (tab.lost(), tab.is_wider_than_the_screen(), tab.serious()) == ([], False, [])
-    page.click(".chosen >> text=Retry")
-    expect(page.locator("h1")).to_have_text("Retry 2 runs?")
-    assert (tab.lost(), tab.is_wider_than_the_screen(), tab.serious()) == ([], False, [])
-    page.click("text=Yes, retry 2")
-    expect(page.locator(".notice span")).to_have_text("2 runs are being retried.")
-
-    found = [state_of(site, id) for id in ids[:3]]
-    assert (found[2], set(found[:2]) <= {"pending", "queued"}) == ("failed", True)
+    assert f"Retry {count} runs?" in asked.text
+    assert (before, sorted(planned)) == ("failed", sorted(ids[:count]))
+    assert f"{count} runs are being retried." in done.text
+    assert [state_of(site, id) for id in ids[count:]] == ["failed"] * (3 - count)
 
 
-@pytest.mark.parametrize("digits", [8, 13, 36])
+@pytest.mark.parametrize("digits", [8, 36])
 def test_an_id_in_the_search_opens_its_run(site: Web, browse: Browse, digits: int) -> None:
     (id,) = make_failed(site, 1)
     whole, own = browse(site), browse(site, app=APP)

@@ -15,7 +15,6 @@ from services.runs import run
 from tests.browser import Tab
 from tests.factories import spoil, update_operation
 from tests.integration.web.conftest import APP, NIGHTLY, Web
-from tests.integration.web.refreshes import LONG_S, Refreshed
 
 SOURCE = {"source": {"file": "sales.csv"}}
 # What the eye and the mouse meet in the middle of an element.
@@ -71,33 +70,6 @@ def test_an_import_covers_the_data_and_traps_nobody(
     ended = {"state": "failed", "finished_at": None}
     update_operation(site.engine, importing, **ended)
     expect(cover).to_have_count(0, timeout=30_000)
-
-
-def test_the_overlay_comes_and_goes_with_a_run(
-    page: Page, site: Web, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    refreshed = Refreshed(site, monkeypatch)
-    page.goto(f"/apps/{APP}")
-    cover = page.locator("details.cover")
-    expect(page.locator("td.name:text-is('orders')")).to_be_visible()
-    expect(cover).to_have_count(0)
-    with refreshed.running() as (importing, moving):
-        expect(cover).to_contain_text("import orders", timeout=30_000)
-        importing.may_pass.set()
-        assert moving.reached.wait(LONG_S)
-        expect(cover).to_contain_text("publish", timeout=30_000)
-    expect(cover).to_have_count(0, timeout=30_000)
-    expect(page.locator("main")).to_contain_text("Its data is ready.")
-
-
-def test_the_executive_summary_is_shown_and_not_sent(tab: Tab, page: Page, importing: UUID) -> None:
-    page.goto(f"/apps/{APP}")
-    page.click("main a:text-is('Executive summary')")
-    mail = page.frame_locator("iframe.mail")
-    expect(mail.locator("body")).to_contain_text("nothing published yet")
-    assert mail.locator(".page").evaluate("one => one.offsetWidth") == 600
-    expect(page.locator("main")).to_contain_text("No action mails it")
-    assert not tab.is_wider_than_the_screen()
 
 
 def test_the_summary_links_its_action_whatever_its_name_and_its_neighbour(
