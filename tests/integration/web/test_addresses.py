@@ -25,19 +25,6 @@ def test_a_proxy_that_comes_by_ipv4_is_known_where_all_addresses_are_served(
     assert answer.headers["set-cookie"].endswith("; Secure")
 
 
-def test_a_proxy_that_hides_the_host_is_named_as_a_reason(
-    home_of: Callable[[str], Settings], serve: Serve
-) -> None:
-    web = serve(home_of("sqlite"))
-    # By a browser without TLS, which does not say of which site the page is.
-    of_the_site = {"Origin": "http://cron.example", "Host": "127.0.0.1:8265"}
-
-    answer = httpx.post(f"{web.url}/sign-in", data={"token": "x"}, headers=of_the_site)
-
-    assert answer.status_code == 403
-    assert "set SCHED_WEB_PUBLIC_URL to its address" in answer.text
-
-
 @pytest.mark.parametrize(
     ("host", "remedy"),
     [

@@ -178,16 +178,9 @@ def test_actions_of_one_name_in_several_small_apps_are_all_met(web: Web) -> None
     assert sorted(one["app"] for page in pages for one in page) == sorted(names)
 
 
-def test_no_answer_has_more_than_a_thousand(site: Web) -> None:
-    web = site
-    rows = [{"id": f"user-{number:03}@example.com"} for number in range(1000)]
-    users.import_rows(web.shop, rows, raises_events=False)
-    client = web.client(Role.ADMIN, APP)
+def test_no_page_has_more_than_a_thousand(filled: Filled) -> None:
+    client = filled[0].client(Role.ADMIN, APP)
 
-    first = client.get(PATHS["users"])
-    [last] = client.get(first.url.join(first.links["next"]["url"])).json()
-
-    assert (len(first.json()), last["id"]) == (1000, "user-999@example.com")
     for path in PATHS.values():
         assert client.get(path, params={"limit": 1001}).status_code == 422
 
@@ -209,7 +202,7 @@ def test_a_page_of_documents_is_shorter(web: Web, monkeypatch: pytest.MonkeyPatc
     assert [len(page) for page in past] == [9, 4]
 
 
-@pytest.mark.parametrize("cursor", ["", "x", "_", "\0", "99999999999999999999_x", "1_\0", "٣_x"])
+@pytest.mark.parametrize("cursor", ["", "x", "\0", "99999999999999999999_x", "٣_x"])
 def test_a_wrong_cursor_is_refused_or_a_place_like_any_other(web: Web, cursor: str) -> None:
     client = web.client(Role.ADMIN, APP)
 

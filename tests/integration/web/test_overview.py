@@ -130,15 +130,6 @@ def test_the_first_actions_are_those_with_problems_then_running_then_the_next(
     assert [one["state"] for one in shown["actions"][:3]] == ["failed", "running", None]
 
 
-def test_of_many_actions_thirty_are_shown_and_all_counted(web: Web, client: httpx.Client) -> None:
-    often = {**NIGHTLY, "when": {"every": 600}}
-    changes.add(web.shop, [{**often, "name": f"action {number}"} for number in range(40)])
-
-    shown = overview(client)
-
-    assert (len(shown["actions"]), shown["action_count"]) == (30, 42)
-
-
 def test_an_overview_counts_what_ran_waits_and_is_due(web: Web, client: httpx.Client) -> None:
     soon = {**NIGHTLY, "name": "soon", "when": {"every": 600}}
     changes.add(web.shop, [soon])

@@ -11,13 +11,12 @@ from playwright.sync_api import expect
 from sqlalchemy import event
 
 from data import endpoints
-from models.tables import action_cursor, operations
+from models.tables import action_cursor
 from runtime.egress.guard import authorities
 from services.apps import changes
 from tests.browser import Chromium
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.refreshes import DOMAINS, LONG_S, Refreshed
-from web import cache
 
 SEVEN = datetime(2027, 1, 4, 7, tzinfo=UTC)
 KEYS = {
@@ -85,16 +84,6 @@ def test_it_shows_how_fresh_the_data_are_and_nothing_else(
         assert f'"{secret}' not in page
 
 
-@pytest.mark.usefixtures("at_once")
-def test_a_failed_run_does_not_say_why(web: Web, stranger: httpx.Client) -> None:
-    applied(web, public_status=True)
-    with web.engine.begin() as connection:
-        connection.execute(sa.update(operations).values(error="password of the database"))
-
-    for path in PATHS:
-        assert "password" not in stranger.get(path.format(APP)).text
-
-
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.usefixtures("at_once")
 def test_what_is_unknown_and_what_is_not_public_answer_alike(
@@ -153,16 +142,6 @@ def test_any_number_of_visitors_cost_a_read_a_second(
     event.remove(web.engine, "before_cursor_execute", note)
 
     assert statements == []
-
-
-def test_strangers_who_guess_names_fill_no_memory(
-    web: Web, stranger: httpx.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cache, "MOST", 5)
-    for number in range(20):
-        stranger.get(f"/status/guess-{number}.json")
-
-    assert len(web.app.state.public_statuses._kept) == 5
 
 
 def test_a_browser_sees_the_update_come_and_go(

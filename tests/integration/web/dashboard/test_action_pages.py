@@ -142,15 +142,6 @@ def test_the_page_of_an_action_is_small_after_a_year_of_failures(site: Web, brow
     assert len(page.content) < 40_000
 
 
-def test_the_year_is_that_of_an_action_that_ran(site: Web, browse: Browse) -> None:
-    web, browser = site, browse(site)
-    before = browser.get(ACTION).text
-    ended(web, "nightly", "success")
-    after = browser.get(ACTION).text
-
-    assert ['id="year"' in page for page in (before, after)] == [False, True]
-
-
 def test_an_overview_without_actions_shows_three_ways_to_begin(browser: httpx.Client) -> None:
     after = browser.get("/").text
     browser.post(f"{ACTION}/delete", data={"sure": "1"})

@@ -106,21 +106,13 @@ def test_an_admin_of_a_small_app_invites_to_it_alone(site: Web, browse: Browse) 
     assert "<option>default</option>" not in page
 
 
-@pytest.mark.parametrize(
-    ("asked", "status"),
-    [
-        pytest.param({"name": ""}, 409, id="no_name"),
-        pytest.param({"name": "a\nb"}, 409, id="two_lines"),
-        pytest.param({"ends": "soon"}, 409, id="no_span"),
-        pytest.param({"app": "nowhere"}, 404, id="no_app"),
-    ],
-)
+@pytest.mark.parametrize("asked", [{"name": ""}, {"ends": "soon"}], ids=["no_name", "no_span"])
 def test_what_cannot_be_invited_is_refused(
-    site: Web, browser: httpx.Client, asked: dict[str, str], status: int
+    site: Web, browser: httpx.Client, asked: dict[str, str]
 ) -> None:
     answer = browser.post("/invite", data=ANN | asked)
 
-    assert answer.status_code == status
+    assert answer.status_code == 409
     assert [one.name for one in list_tokens(site.opened, 10).items] == [None]
 
 

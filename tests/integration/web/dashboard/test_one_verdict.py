@@ -98,11 +98,9 @@ LATE = changed(operations, recorded_at=database_now(-3600.0), cause="schedule")
 # What happened, the state, and the kinds of the findings.
 SITUATIONS: dict[str, tuple[tuple[Make, ...], str, str]] = {
     "well": (ALIVE, "ok", ""),
-    "no daemon": ((worker,), "broken", "no_daemon"),
     "a stopped daemon": (
         (*ALIVE, stored(lambda one: ticks.daemon_stopped(one, "here:1"))), "broken", "no_daemon",
     ),
-    "the broker is down": (DOWN, "broken", "broker_down"),
     "a broker, and what follows": (
         (*DOWN, waits, LATE, stored(lambda one: alert(one, AlertSettings(), 10))),
         "broken", "broker_down queue_behind action_overdue",
@@ -117,10 +115,6 @@ SITUATIONS: dict[str, tuple[tuple[Make, ...], str, str]] = {
     ),
     "a follower is lost": (
         (*ALIVE, partial(worker, name="celery@here", **LOST)), "attention", "workers_lost",
-    ),
-    "a queue is behind": (
-        (*ALIVE, waits, changed(operations, recorded_at=database_now(-3600.0))),
-        "attention", "queue_behind",
     ),
     "nothing reads a queue": (
         (*ALIVE, stored(lambda one: celery_queues.store(one, None, GROWS))),

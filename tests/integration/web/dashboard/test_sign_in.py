@@ -2,7 +2,6 @@
 
 import hmac
 import re
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from hashlib import sha256
 
@@ -15,11 +14,9 @@ from models.sql import database_now
 from models.store.bearers import SIGNED_IN_FOR
 from models.tables import tokens as stored
 from runtime.clock import utc_now
-from runtime.config import Settings
 from services import tokens
 from services.tokens import sessions
-from tests.browser import OWN_PAGE
-from tests.integration.web.conftest import APP, Serve, Web
+from tests.integration.web.conftest import APP, Web
 from tests.integration.web.dashboard.conftest import Browse
 
 SIGNED_OUT = (303, "/sign-in?next=/account")
@@ -54,26 +51,7 @@ def test_a_token_signs_in_by_a_cookie_that_no_script_can_read(web: Web, browse: 
     assert answer_of(browser, "/sign-in?next=/health") == (303, "/health")
 
 
-def test_behind_tls_and_a_path_the_cookie_stays_there(
-    home_of: Callable[[str], Settings], serve: Serve
-) -> None:
-    settings = home_of("sqlite")
-    proxied = settings.web.model_copy(update={"proxies": ("127.0.0.1",), "root_path": "/mb"})
-    web = serve(settings.model_copy(update={"web": proxied}))
-
-    said = {"X-Forwarded-Proto": "https", **OWN_PAGE}
-    with httpx.Client(base_url=web.url, headers=said) as proxy:
-        answer = proxy.post("/sign-in", data={"token": web.token(), "next": "/actions"})
-        asked = proxy.get("/account")
-        signed_in = proxy.get("/account", headers={"Cookie": answer.headers["set-cookie"]})
-
-    assert answer.headers["location"] == "/mb/actions"
-    assert answer.headers["set-cookie"].endswith("; Path=/mb; SameSite=lax; Secure")
-    assert asked.headers["location"] == "/mb/sign-in?next=/account"
-    assert 'action="/mb/sign-out"' in signed_in.text
-
-
-@pytest.mark.parametrize("wrong", ["mbt_0_x", "", "mbt_\0_x", "mbt_" + "é" * 50_000, "%"])
+@pytest.mark.parametrize("wrong", ["mbt_0_x", "mbt_\0_x", "mbt_" + "é" * 50_000])
 def test_a_wrong_token_is_named_beside_its_field(shared: Web, browse: Browse, wrong: str) -> None:
     form = {"token": wrong, "next": "/actions"}
     answer = browse(shared, role=None).post("/sign-in", data=form)
@@ -183,15 +161,6 @@ def test_a_cookie_ends_with_its_token(web: Web, browse: Browse, end: str) -> Non
     assert answer_of(admin) == (200, None)
 
 
-def test_a_cookie_ends_with_its_small_app(web: Web, browse: Browse) -> None:
-    browser = browse(web, Role.EDITOR, APP)
-    with web.engine.begin() as connection:
-        deleted = sa.text("UPDATE small_apps SET deleted_at = created_at WHERE name = :name")
-        connection.execute(deleted, {"name": APP})
-
-    assert answer_of(browser) == SIGNED_OUT
-
-
 def test_signing_out_drops_the_cookie(web: Web, browse: Browse) -> None:
     browser = browse(web)
 
@@ -285,15 +254,6 @@ def test_the_text_of_a_used_link_signs_no_cookie(web: Web, browse: Browse) -> No
     assert not opens(web, cookie_at(web, text, utc_now() + SIGNED_IN_FOR))
 
 
-def test_only_tokens_are_listed_as_tokens(web: Web, browse: Browse) -> None:
-    browse(web, role=None).post(link_of(web))
-    browse(web)
-
-    listed = tokens.list_tokens(web.opened, 10).items
-
-    assert len(listed) == 1
-
-
 def test_changes_are_of_the_token_or_of_the_link(web: Web, browse: Browse) -> None:
     token, link = web.token(), link_of(web)
     by_token, by_link = browse(web, token=token), browse(web, role=None)
@@ -310,13 +270,13 @@ def test_changes_are_of_the_token_or_of_the_link(web: Web, browse: Browse) -> No
 
 
 def test_no_secret_is_stored(web: Web, browse: Browse) -> None:
-    browser = browse(web)
-    link = link_of(web).rpartition("/")[2]
+    token, link = web.token(), link_of(web).rpartition("/")[2]
+    cookie = browse(web, token=token).cookies["mb_session"]
     with web.engine.connect() as connection:
         rows = connection.execute(sa.text("SELECT * FROM tokens")).all()
 
     stored = " ".join(str(value) for row in rows for value in row)
-    for secret in (browser.cookies["mb_session"], link):
+    for secret in (cookie, token, link):
         assert secret.split("_", 2)[2] not in stored
 
 
