@@ -19,8 +19,6 @@ class Proxy:
     most_pushes: int
     breaks: bool = False
     command: bytes = PUSH
-    # Where its clients come: at a port of its own, if this is None.
-    listens: socket.socket | None = None
     is_cut: Event = field(default_factory=Event)
 
     def __post_init__(self) -> None:
@@ -30,7 +28,7 @@ class Proxy:
         self._lock = Lock()
         self._sockets: list[socket.socket] = []
         self._threads: list[Thread] = []
-        self._server = self.listens or socket.create_server(("127.0.0.1", 0))
+        self._server = socket.create_server(("127.0.0.1", 0))
         self._start(self._accept)
 
     @property
