@@ -10,14 +10,13 @@ PUSH = b"LPUSH"
 
 @dataclass
 class Proxy:
-    """Lets so many commands through, then stands still, or breaks off if `breaks`, once.
+    """Lets so many commands through, then stands still, once.
 
     By default they are those that push: one has all messages of a batch to one queue.
     """
 
     broker_port: int
     most_pushes: int
-    breaks: bool = False
     command: bytes = PUSH
     is_cut: Event = field(default_factory=Event)
 
@@ -79,8 +78,6 @@ class Proxy:
                 sink.sendall(through)
                 if len(through) < len(data):
                     self.is_cut.set()
-                    if self.breaks:
-                        break
                     self._goes_on.wait()
                     sink.sendall(data[len(through) :])
         for one in (source, sink):

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from broker.names import HEAVY, QUICK
 from models.store import ticks
 from models.tables import operations
 from runtime.database import reading
@@ -16,7 +15,6 @@ from tests.acceptance.processes import until
 from tests.acceptance.proxy import Proxy
 from tests.acceptance.standstill import freeze_in_a_transaction, slow_down
 
-QUEUES = (QUICK, HEAVY)
 # What a worker logs of a second message of an operation.
 PASSED_OVER = "not started, taken"
 FROZEN_S = 2
@@ -155,68 +153,6 @@ def test_a_daemon_frozen_in_a_transaction_on_sqlite_holds_up_all_who_say_so_unti
     assert (ended["attempt"], ended["losses"]) == (1, 0)
     assert len(installation.trace.starts()) == len(installation.rows()) == 2
     assert (frozen.is_alive, other.is_alive) == (then == "goes_on", True)
-
-
-@pytest.fixture
-def cut_way(installation: Installation, breaks: bool) -> Iterator[Proxy]:
-    """A way to the broker that is cut after the messages of one of two queues."""
-    proxy = Proxy(installation.broker.port, most_pushes=1, breaks=breaks)
-    yield proxy
-    proxy.close()
-
-
-def due_in_two_queues(installation: Installation, count: int) -> None:
-    """Store due actions, every other one for the queue `heavy`."""
-    for number in range(count):
-        installation.due_action(f"due {number}", policy={"queue": QUEUES[number % len(QUEUES)]})
-
-
-def kept(installation: Installation) -> int:
-    """Return how many messages wait in the two queues."""
-    return sum(len(installation.kept_messages(f"minutebook.{queue}")) for queue in QUEUES)
-
-
-@pytest.mark.parametrize("breaks", [False], ids=["stands_still"])
-def test_a_daemon_killed_in_the_middle_of_a_batch_sends_the_rest_and_runs_each_once(
-    installation: Installation, cut_way: Proxy
-) -> None:
-    due_in_two_queues(installation, 40)
-    batches = {"SCHED_SCHEDULER_BATCH_SIZE": "20", "SCHED_BROKER_URL": cut_way.url}
-    daemon = installation.daemon(batches)
-    until(cut_way.is_cut.is_set, "a part of the first batch is sent")
-    daemon.kill()
-    half = installation.rows()
-    assert [row["state"] for row in half] == ["pending"] * 20
-    until(lambda: 0 < kept(installation) < 20, "the messages of one queue are in the broker")
-    before = kept(installation)
-
-    installation.make_sendable(*(row["id"] for row in half))
-    installation.tick()
-    assert kept(installation) == before + 40
-    worker = installation.worker(",".join(QUEUES), concurrency=2)
-
-    ids = [row["id"] for row in installation.rows()]
-    assert installation.all_end(ids) == ["success"] * 40
-    worker.said(PASSED_OVER, times=before)
-    assert sorted(line.operation for line in installation.trace.starts()) == sorted(ids)
-
-
-@pytest.mark.parametrize("store", ["sqlite"])
-@pytest.mark.parametrize("breaks", [True], ids=["breaks"])
-def test_a_connection_that_breaks_in_the_middle_of_a_batch_costs_no_message_and_no_second_run(
-    installation: Installation, cut_way: Proxy
-) -> None:
-    due_in_two_queues(installation, 20)
-    daemon = installation.daemon({"SCHED_BROKER_URL": cut_way.url})
-
-    until(lambda: kept(installation) == 30, "what was uncertain is sent again at once")
-    worker = installation.worker(",".join(QUEUES), concurrency=2)
-
-    ids = [row["id"] for row in installation.rows()]
-    assert installation.all_end(ids) == ["success"] * 20
-    worker.said(PASSED_OVER, times=10)
-    assert sorted(line.operation for line in installation.trace.starts()) == sorted(ids)
-    assert daemon.is_alive
 
 
 def test_two_daemons_at_once_send_each_of_1000_that_are_due_at_each_tick_once(
