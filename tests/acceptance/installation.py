@@ -19,7 +19,7 @@ from models.sql import database_now, read_clock
 from models.store import operations as operations_store
 from models.store.operations.transitions import attempts_of
 from models.store.scope import WHOLE_INSTALLATION
-from models.tables import action_cursor, operations, ticks
+from models.tables import operations, ticks
 from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler.changes import Change
@@ -218,15 +218,6 @@ class Installation:
         """Return the reports of all ticks."""
         with reading(self.engine) as connection:
             return list(connection.execute(sa.select(ticks).order_by(ticks.c.id)).mappings())
-
-    def watermark(self, action: Change) -> datetime:
-        """Return up to when an action is decided."""
-        query = sa.select(action_cursor.c.watermark)
-        with reading(self.engine) as connection:
-            found: datetime = connection.execute(
-                query.where(action_cursor.c.action_uid == action.uid)
-            ).scalar_one()
-        return found
 
     # Waiting
 

@@ -26,12 +26,6 @@ def violations(installation: Installation) -> list[str]:
     return [f"{rule.__name__}: {told}" for rule in DECIDED for told in rule(history)]
 
 
-def run_twice(installation: Installation) -> list[tuple[str, int, str]]:
-    """Return the steps (operation, attempt, step) that began more than once."""
-    starts = [(str(one.operation), one.attempt, one.step) for one in installation.trace.starts()]
-    return sorted({one for one in starts if starts.count(one) > 1})
-
-
 def _facts(installation: Installation) -> Facts:
     if installation.store == "sqlite":
         return from_sqlite(installation.home / "minutebook.db", NO_LOG, NO_LOG)

@@ -26,17 +26,12 @@ class TraceParameters(BaseModel):
 
     # Blocks until this file exists.
     until: str | None = None
-    # Fails in its first attempts, or each time without a number of its own.
-    fail: int = 0
-    permanent: bool = False
     # Swallows whatever is raised in it while it blocks.
     ignores_interrupts: bool = False
     # Ends with a partial result once it is told to stop.
     heeds_stop: bool = False
     # Asks in a tight loop whether to stop.
     asks_always: bool = False
-    # Reports so many of ten when it starts.
-    progress: int | None = None
 
 
 def note(context: StepContext, step: str, what: str) -> None:
@@ -61,14 +56,7 @@ def run(context: StepContext, step: str) -> StepResult:
     assert isinstance(wanted, TraceParameters)
     note(context, step, "start")
     context.logger.info("step %s of attempt %d", step, context.attempt)
-    if wanted.progress is not None:
-        # Written at once: the row is as old as the beginning of the step.
-        Event().wait(1.0)
-        context.progress(wanted.progress, 10, "some of ten", "counting")
     stopped = _block(context, wanted)
-    if context.attempt <= wanted.fail:
-        note(context, step, "fail")
-        raise StepFailed(f"attempt {context.attempt} fails", permanent=wanted.permanent)
     note(context, step, "end")
     if stopped:
         return StepResult("stopped", StepOutcome.PARTIAL)
@@ -100,7 +88,6 @@ def _register(name: str, **how: Any) -> None:
         return run(context, name)
 
 
-for _name in ("trace_one", "trace_two", "trace_three"):
+for _name in ("trace_one", "trace_two"):
     _register(_name)
 _register("trace_once", repeatable=False)
-_register("trace_heavy", heavy=True)

@@ -1,76 +1,56 @@
-"""The database's clock is set under a running daemon: no minute is lost, none runs twice."""
+"""The database's clock is set under a running daemon: no healthy lease is lost."""
 
 from datetime import timedelta
+from pathlib import Path
 from uuid import UUID
 
 import pytest
 
-from scheduler.changes import Change
-from tests.acceptance.clocks import Clock, right_after_a_heartbeat, set_clock
-from tests.acceptance.installation import Installation
-from tests.acceptance.judgement import run_twice, violations
-from tests.acceptance.processes import Process
-from tests.ticks import HOUR, MINUTE
-
-EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
-ALL = {"catch_up": "all", "overlap": "allow"}
+from tests.acceptance.installation import TICK_S, Installation
+from tests.acceptance.processes import until
+from tests.acceptance.shifted_clock import sitecustomize
 
 
-@pytest.fixture
-def clock(installation: Installation) -> Clock:
-    """The clock of an installation's database."""
-    return Clock(installation)
+class Clock:
+    """A clock that is right until it is set; to be made before any process is started."""
+
+    def __init__(self, installation: Installation) -> None:
+        self._file = installation.file("clock_shift")
+        self._file.write_text("0")
+        processes = installation.processes
+        folder = str(Path(sitecustomize.__file__).parent)
+        processes.environment = {
+            **processes.environment,
+            "PYTHONPATH": f"{folder}:{processes.environment['PYTHONPATH']}",
+            sitecustomize.VARIABLE: str(self._file),
+        }
+
+    def set_to(self, shift: timedelta) -> None:
+        """Let it go that much before the right one."""
+        fresh = self._file.with_suffix(".part")
+        fresh.write_text(str(shift.total_seconds()))
+        fresh.rename(self._file)
 
 
-def ticking_daemon(installation: Installation) -> Process:
-    """Start a daemon; return after its first tick."""
-    daemon = installation.daemon()
-    daemon.said("tick ")
-    return daemon
+def right_after_a_heartbeat(installation: Installation, id: UUID, at_least_s: float) -> float:
+    """Wait for a heartbeat so long before a tick; return how many seconds are left until it."""
+    left_s: list[float] = []
 
+    def has_beaten() -> bool:
+        now, last = installation.now(), installation.row(id)["heartbeat_at"]
+        left_s[:] = [TICK_S - (now.second + now.microsecond / 1e6) % TICK_S]
+        return last is not None and (now - last).total_seconds() < 0.2 and left_s[0] > at_least_s
 
-def every_minute(installation: Installation, **policy: object) -> Change:
-    return installation.action(when=EVERY_MINUTE, policy={"overlap": "allow", **policy})
-
-
-def newest_sent(installation: Installation, action: Change) -> UUID:
-    """Return the newest operation that is not missed: minutes go by while a test runs."""
-    sent = [row["id"] for row in installation.rows(action.uid) if row["state"] != "missed"]
-    newest: UUID = sent[-1]
-    return newest
-
-
-def test_a_clock_that_was_an_hour_ahead_is_set_right_and_what_it_missed_is_withdrawn(
-    installation: Installation, clock: Clock
-) -> None:
-    action = every_minute(installation)
-    installation.worker()
-    daemon = ticking_daemon(installation)
-    set_clock(installation, clock, HOUR)
-    sent = newest_sent(installation, action)
-    installation.becomes(sent, "success")
-
-    right = set_clock(installation, clock, timedelta())
-
-    daemon.said("the clock was ahead by")
-    assert installation.watermark(action) <= right + MINUTE
-    later = [row for row in installation.rows(action.uid) if row["occurrence_at"] > right + MINUTE]
-    assert sent in {row["id"] for row in later}
-    assert "missed" not in {row["state"] for row in later}
-    daemon.said("tick ", times=daemon.text().count("tick ") + 1)
-    assert "clock" in installation.cli("status")["verdict"]["counts"]
-
-    set_clock(installation, clock, HOUR)
-    assert installation.row(sent)["attempt"] == 1
-    assert violations(installation) == []
-    assert run_twice(installation) == []
+    until(has_beaten, f"a heartbeat {at_least_s} s before a tick")
+    return left_s[0]
 
 
 @pytest.mark.parametrize("store", ["sqlite"])
 def test_a_clock_that_jumps_ahead_just_before_a_tick_costs_no_healthy_lease(
-    installation: Installation, clock: Clock
+    installation: Installation,
 ) -> None:
     """Each lease looks older than it is until the next heartbeat, and the tick comes before."""
+    clock = Clock(installation)
     slow = {"SCHED_WORKER_HEARTBEAT_S": "2", "SCHED_WORKER_LEASE_S": "6"}
     gate = {"until": str(installation.file("go"))}
     id = installation.operation(installation.action(operations={"trace_one": gate}))

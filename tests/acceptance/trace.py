@@ -32,7 +32,7 @@ class Trace:
         return [line for line in lines if operation in {None, line.operation}]
 
     def story(self, operation: UUID) -> list[tuple[int, str, str]]:
-        """Return what one operation's steps did: (attempt, step, start, end or fail)."""
+        """Return what one operation's steps did: (attempt, step, start or end)."""
         return [(line.attempt, line.step, line.what) for line in self.lines(operation)]
 
     def starts(self, operation: UUID | None = None) -> list[Line]:
