@@ -1,14 +1,12 @@
 """`minutebook up`: everything in one command, stopped by Ctrl-C, killed, and started again."""
 
 import contextlib
-import re
 import signal
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
-import httpx
 import psutil
 import pytest
 import sqlalchemy as sa
@@ -81,34 +79,6 @@ def test_up_runs_the_demo_within_two_ticks_and_ends_by_ctrl_c_leaving_nobody(
         ("publish", "success"),
     ]
     until(lambda: not home.processes.left(), "no process is left")
-
-
-def test_the_link_that_it_prints_signs_in_once(home: Installation) -> None:
-    up = start_up(home, with_children=True)
-    up.said("the API is at")
-    up.said("signs in to the dashboard, once and within an hour: /sign-in/")
-    address = re.search(r"the API is at (http://127\.0\.0\.1:\d+)/api", up.text())
-    link = re.search(r"an hour: (/sign-in/\S+)", up.text())
-    assert address is not None
-    assert link is not None
-
-    with httpx.Client(base_url=address[1], headers={"Origin": address[1]}) as browser:
-        answers = [browser.post(link[1]) for _ in range(2)]
-        page = browser.get("/account")
-
-    assert [one.status_code for one in answers] == [303, 401]
-    assert ">admin</a>" in page.text
-
-
-def test_a_killed_daemon_is_started_again_and_goes_on(home: Installation) -> None:
-    up = start_up(home)
-    [daemon] = pids_of(up, "scheduler_server.py")
-
-    kill(daemon)
-    until(lambda: pids_of(up, "scheduler_server.py") not in ([], [daemon]), "a new daemon")
-    id = home.operation(home.action())
-
-    home.becomes(id, "success")
 
 
 def test_a_killed_broker_is_started_again_and_nothing_is_lost(home: Installation) -> None:
