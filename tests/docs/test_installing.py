@@ -6,8 +6,6 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from runtime.extras import extras
 
 ROOT = Path(__file__).parents[2]
@@ -43,38 +41,6 @@ def test_nothing_is_installed_from_an_index_that_lacks_it() -> None:
         if (wrong := list(from_an_index(one.read_text(encoding="utf-8"))))
     }
     assert found == {}
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "pip install minutebook-client",
-        "`pip install 'minutebook[data,mail]'`",
-        "/opt/x/bin/pip install -q celery minutebook==0.9.0 # why",
-        'raise ImportError("needs it: pip install minutebook")',
-        '"run pip "\n    f"install "\n    "minutebook, in an environment"',
-        "it lacks data; install minutebook[{extra}], or set it",
-        "uv pip install minutebook",
-    ],
-)
-def test_a_bare_name_is_found(text: str) -> None:
-    assert len(list(from_an_index(text))) == 1
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "pip install dist/minutebook_client-*.whl",
-        'pip install "$(echo dist/minutebook-*.whl)[data]"',
-        "pip install 'minutebook-client[http] @ file:///srv/minutebook_client-0.9.0.whl'",
-        "pip uninstall minutebook-client",
-        "install -d -o minutebook -g minutebook /var/lib/minutebook",
-        "Install Minutebook on each machine",
-        "pip install celery; minutebook up",
-    ],
-)
-def test_what_works_is_not_refused(text: str) -> None:
-    assert list(from_an_index(text)) == []
 
 
 def test_no_package_of_ours_is_a_dependency_that_an_index_would_serve() -> None:
