@@ -69,17 +69,6 @@ def test_rows_of_every_domain_come_into_staging_and_production_stays(two: Work) 
     assert two.progress.rewrites == ("a", "b")
 
 
-def test_an_unchanged_file_is_reused(two: Work) -> None:
-    ran(two)
-    before = two.domains()["a"].staging
-
-    result = ran(two)
-
-    assert result.message == "reused a, b"
-    assert result.details["run_type"] == "cached"
-    assert two.domains()["a"].staging == before
-
-
 def test_only_the_changed_file_is_rewritten(two: Work) -> None:
     ran(two)
     two.write("b.csv", "id,amount\n7,1\n8,2\n9,3\n")
@@ -157,36 +146,6 @@ def test_all_domains_broken_fails_the_step(two: Work) -> None:
         ran(two)
 
     assert not failed.value.permanent
-
-
-def test_rows_that_cannot_be_read_are_left_out_and_the_step_is_partial(two: Work) -> None:
-    many = "".join(f"{number},1\n" for number in range(5_000))
-    two.write("a.csv", f"id,amount\n{many}broken\n")
-
-    result = ran(two, domains=["a"])
-
-    assert result.outcome is StepOutcome.PARTIAL
-    assert result.message == "rewrote a (5,000 rows); 1 row of a left out"
-    assert result.details["left_out"] == {
-        "a": {
-            "rows": 1,
-            "samples": [
-                {"line": 5002, "column": None, "value": "['broken']", "why": "1 cells, not 2"}
-            ],
-        }
-    }
-
-
-def test_a_file_of_which_too_much_is_broken_leaves_the_last_snapshot(two: Work) -> None:
-    ran(two, domains=["a"])
-    before = two.domains()["a"].staging
-    two.write("a.csv", "id,amount\n" + "1,1\n" * 800 + "broken\n" * 200)
-
-    with pytest.raises(StepFailed, match=r"line 802 .* 200 of 1,000 rows cannot be read"):
-        ran(two, domains=["a"])
-
-    assert two.domains()["a"].staging == before
-    assert len(files_of(two)) == 1
 
 
 def test_a_worker_that_lost_its_lease_moves_no_pointer(two: Work) -> None:

@@ -82,16 +82,6 @@ CRM = {"source": {"reader": "crm"}}
 BY_ID = {"mode": "append", "key": ["id"]}
 
 
-def test_a_readers_rows_come_into_staging(work: Work, register: Register) -> None:
-    register(rows('iter([{"id": 1, "name": "Ann"}, {"id": 2, "name": "Ben"}])'))
-    work.apply(domains={"a": CRM})
-
-    result = ran(work)
-
-    assert result.message == "rewrote a (2 rows)"
-    assert staged_rows(work, "a") == [{"id": 1, "name": "Ann"}, {"id": 2, "name": "Ben"}]
-
-
 def test_a_reader_is_made_anew_each_time(work: Work, register: Register) -> None:
     register(
         """
@@ -107,14 +97,6 @@ def test_a_reader_is_made_anew_each_time(work: Work, register: Register) -> None
 
     assert ran(work).message == "rewrote a (1 row)"
     assert staged_rows(work, "a") == [{"id": 2}]
-
-
-def test_the_same_rows_again_are_reused(work: Work, register: Register) -> None:
-    register(rows('[{"id": 1}]'))
-    work.apply(domains={"a": CRM})
-    ran(work)
-
-    assert ran(work).message == "reused a"
 
 
 def test_a_reader_gets_the_context_with_its_parameters(
@@ -231,18 +213,11 @@ def test_a_mapper_changes_drops_and_leaves_out_rows(work: Work, register: Regist
     result = ran(work)
 
     assert result.outcome is StepOutcome.PARTIAL
+    assert result.message == "rewrote a (20 rows); 1 row of a left out"
     assert [row["id"] for row in staged_rows(work, "a")] == [n for n in range(0, 41, 2) if n != 20]
-    assert result.details["left_out"]["a"] == {
-        "rows": 1,
-        "samples": [
-            {
-                "line": 21,
-                "column": None,
-                "value": "{'id': 20}",
-                "why": "ZeroDivisionError: division by zero",
-            }
-        ],
-    }
+    (sample,) = result.details["left_out"]["a"]["samples"]
+    assert (sample["line"], sample["value"]) == (21, "{'id': 20}")
+    assert sample["why"] == "ZeroDivisionError: division by zero"
 
 
 def test_what_is_no_row_is_left_out(work: Work, register: Register) -> None:
@@ -313,15 +288,6 @@ def test_an_unknown_reader_is_reported_with_the_nearest(work: Work, register: Re
     assert failed.value.permanent
 
 
-def test_a_module_that_cannot_be_imported_is_reported_with_its_reader(
-    work: Work, register: Register
-) -> None:
-    work.apply(domains={"a": CRM})
-
-    with pytest.raises(StepFailed, match=r'reader "crm" .*; absent_readers: ModuleNotFoundError'):
-        ran(work, settings={"step_modules": ("absent_readers",)})
-
-
 def test_an_unknown_reader_of_a_package_names_why_and_is_imported_once(
     work: Work, register: Register, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -344,18 +310,6 @@ def test_an_unknown_reader_of_a_package_names_why_and_is_imported_once(
         ran(work, settings={"step_modules": (f"absent_{uuid4().hex}",)})
 
     assert imports.read_text() == "x"
-
-
-def test_what_a_reader_gave_can_be_imported_again(work: Work, register: Register) -> None:
-    register(rows('[{"id": 1}]'))
-    work.apply(domains={"a": CRM})
-    ran(work)
-    register(rows('[{"id": 2}]'))
-
-    again: dict[str, Any] = {"from": "downloaded", "force": True}
-    ran(work, **again)
-
-    assert staged_rows(work, "a") == [{"id": 1}]
 
 
 def test_a_stop_ends_a_reader_and_keeps_the_last_snapshot(work: Work, register: Register) -> None:
@@ -466,18 +420,6 @@ def test_new_rows_are_merged_into_those_of_the_last_snapshot(work: Work) -> None
     ]  # fmt: skip
 
 
-def test_the_same_rows_merged_again_change_nothing(work: Work, register: Register) -> None:
-    register(rows('[{"id": 1, "v": 2.5}, {"id": 2, "v": None}]'))
-    work.apply(domains={"a": {**CRM, **BY_ID}})
-    ran(work)
-    before = work.domains()["a"].staging
-
-    result = ran(work)
-
-    assert result.message == "reused a"
-    assert work.domains()["a"].staging == before
-
-
 def test_a_file_that_ended_before_and_does_not_now_is_cut(work: Work) -> None:
     work.apply(domains={"a": {"source": {"file": "a.csv"}}})
     work.write("a.csv", "id,name\n1,ann\n2,bob\n")
@@ -505,18 +447,6 @@ def test_another_file_without_a_last_line_end_is_not_cut(work: Work) -> None:
     ran(work)
 
     assert staged_rows(work, "a") == [{"id": 2, "name": "bob"}]
-
-
-def test_a_missing_last_snapshot_is_not_begun_anew(work: Work) -> None:
-    work.apply(domains={"a": {"source": {"file": "a.csv"}, **BY_ID}})
-    work.write("a.csv", "id,v\n1,a\n")
-    ran(work)
-    for file in (work.settings.home / "snapshots").rglob("*.parquet"):
-        file.unlink()
-    work.write("a.csv", "id,v\n2,b\n")
-
-    with pytest.raises(StepFailed, match="last snapshot is missing"):
-        ran(work)
 
 
 @pytest.mark.parametrize("then", ["staged", "confirmed"])
