@@ -412,19 +412,6 @@ def test_old_files_without_a_row_are_removed(refreshed: Work) -> None:
     assert (folder / "young.parquet.part").exists()
 
 
-def test_a_pointer_without_its_file_is_reported(refreshed: Work) -> None:
-    production = refreshed.domains()["a"].production
-    assert production is not None
-    (refreshed.settings.home / production.path).unlink()
-
-    result = ran(refreshed, keep=100)
-
-    assert result.outcome is StepOutcome.PARTIAL
-    assert result.details["problems"] == [
-        "the production snapshot of a is damaged; refresh with force"
-    ]
-
-
 def test_a_stop_ends_between_batches(work: Work) -> None:
     old_operation(work)
 

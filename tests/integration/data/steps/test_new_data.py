@@ -83,19 +83,6 @@ def test_the_schedule_publishes_in_silence(shop: Work, smtp: MailServer) -> None
     assert smtp.recipients == []
 
 
-@pytest.mark.parametrize("action", [None, True, False])
-@pytest.mark.parametrize("said", [True, False])
-def test_what_the_user_of_a_run_says_comes_first(
-    shop: Work, smtp: MailServer, action: bool | None, said: bool
-) -> None:
-    shop.apply(domains=DOMAINS, notify=not said)
-    asked: dict[str, Any] = {} if action is None else {"notify": action}
-
-    ran(shop, smtp, said=said, **asked)
-
-    assert smtp.recipients == (EVERYBODY if said else [])
-
-
 def test_what_is_published_already_is_no_news(shop: Work, smtp: MailServer) -> None:
     ran(shop, smtp, is_manual=False)
 
@@ -105,23 +92,22 @@ def test_what_is_published_already_is_no_news(shop: Work, smtp: MailServer) -> N
 
 
 @pytest.mark.parametrize(
-    ("app", "action", "is_manual", "is_sent"),
+    ("app", "asked", "is_sent"),
     [
-        pytest.param(True, None, True, True, id="by_hand"),
-        pytest.param(True, None, False, False, id="by_the_schedule"),
-        pytest.param(True, True, False, True, id="asked_for_by_the_schedule"),
-        pytest.param(True, False, True, False, id="refused_by_hand"),
-        pytest.param(False, None, True, False, id="silent_app"),
-        pytest.param(False, True, False, True, id="asked_for_in_a_silent_app"),
+        pytest.param(True, {"is_manual": False, "notify": True}, True, id="asked_for"),
+        pytest.param(True, {"notify": False}, False, id="refused"),
+        pytest.param(False, {}, False, id="silent_app"),
+        pytest.param(False, {"notify": True}, True, id="asked_for_in_a_silent_app"),
+        pytest.param(False, {"notify": False, "said": True}, True, id="asked_for_by_the_user"),
+        pytest.param(True, {"notify": True, "said": False}, False, id="refused_by_the_user"),
     ],
 )
-def test_the_action_comes_before_the_app_and_the_app_before_the_trigger(
-    shop: Work, smtp: MailServer, app: bool, action: bool | None, is_manual: bool, is_sent: bool
+def test_the_user_comes_before_the_action_the_action_before_the_app(
+    shop: Work, smtp: MailServer, app: bool, asked: dict[str, Any], is_sent: bool
 ) -> None:
     shop.apply(domains=DOMAINS, notify=app)
-    asked: dict[str, Any] = {} if action is None else {"notify": action}
 
-    ran(shop, smtp, is_manual=is_manual, **asked)
+    ran(shop, smtp, **asked)
 
     assert smtp.recipients == (EVERYBODY if is_sent else [])
 
@@ -170,16 +156,6 @@ def test_a_template_that_cannot_be_used_fails_the_mail_and_not_the_publish(
 
     assert result.outcome is StepOutcome.PARTIAL
     assert "mail about it: failed: templates.new_data.subject" in result.message
-    assert shop.domains()["a"].production is not None
-
-
-def test_a_mail_that_is_refused_leaves_the_publish_as_it_is(shop: Work, smtp: MailServer) -> None:
-    smtp.answers["ben"] = "550 nobody here"
-
-    result = ran(shop, smtp)
-
-    assert result.outcome is StepOutcome.PARTIAL
-    assert "1 refused (ben@example.com" in result.message
     assert shop.domains()["a"].production is not None
 
 

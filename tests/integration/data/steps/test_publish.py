@@ -1,10 +1,8 @@
 """publish, on both stores."""
 
 from typing import Any
-from uuid import UUID
 
 import pytest
-import sqlalchemy as sa
 
 from data.steps import publish, refresh
 from data.steps.publish import PublishParameters
@@ -12,7 +10,6 @@ from data.steps.refresh import RefreshParameters
 from data.store import documents as app_documents
 from minutebook.steps import StepFailed, StepResult
 from models.errors import LeaseLost
-from models.tables import operations
 from runtime.database import reading
 from tests.integration.data.steps.conftest import Work
 
@@ -53,12 +50,6 @@ def test_only_named_domains_are_published(staged: Work) -> None:
     }
 
 
-def test_publishing_what_is_published_says_so(staged: Work) -> None:
-    ran(staged, data=True)
-
-    assert ran(staged, data=True).message == "a, b already published"
-
-
 def test_nothing_staged_fails_and_names_the_domain(work: Work) -> None:
     work.apply(domains=DOMAINS)
 
@@ -81,24 +72,6 @@ def test_everything_leaves_out_what_was_never_refreshed(staged: Work) -> None:
     result = ran(staged, data=True)
 
     assert result.message == "published a (1 row), b (2 rows); c never refreshed"
-
-
-def test_an_unknown_domain_is_named(staged: Work) -> None:
-    with pytest.raises(StepFailed, match="domain 'z' is not a known domain") as failed:
-        ran(staged, data=["z"])
-
-    assert failed.value.permanent
-
-
-def test_a_damaged_snapshot_is_not_published(staged: Work) -> None:
-    staging = staged.domains()["a"].staging
-    assert staging is not None
-    (staged.settings.home / staging.path).write_text("")
-
-    with pytest.raises(StepFailed, match="staged snapshot of a is damaged"):
-        ran(staged, data=True)
-
-    assert staged.domains()["b"].production is None
 
 
 def test_a_small_app_with_nothing_of_the_kind_says_so(work: Work) -> None:
@@ -180,25 +153,6 @@ def test_everything_of_a_small_app_that_was_never_refreshed_is_its_documents(wor
     result = ran(work, data=True, design=True, permissions=True)
 
     assert result.message == "published design start; a, b never refreshed"
-
-
-def test_a_next_attempt_says_what_the_one_before_published(staged: Work) -> None:
-    with_documents(staged)
-    first = staged.context(PublishParameters(data=True, design=True))
-    publish.run(first)
-    update_attempt(staged, first.operation_id)
-
-    parameters = PublishParameters(data=True, design=True)
-    second = staged.context(parameters, operation_id=first.operation_id, attempt=2)
-
-    assert publish.run(second).details["published"] == ["a", "b"]
-
-
-def update_attempt(work: Work, operation_id: UUID) -> None:
-    """Let the operation be in its second attempt."""
-    with work.engine.begin() as connection:
-        mine = sa.update(operations).where(operations.c.id == operation_id)
-        connection.execute(mine.values(attempt=2))
 
 
 def test_a_worker_that_lost_its_lease_publishes_nothing(staged: Work) -> None:

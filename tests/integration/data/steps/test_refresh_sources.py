@@ -608,6 +608,7 @@ def test_refresh_publish_and_maintenance_work_in_an_object_store(work: Work) -> 
         **pruned.details, "problems": [], "pruned": {**pruned.details["pruned"], "snapshots": 1}
     }  # fmt: skip
     assert pruned.details["pruned"]["files"] == 1
+    assert damaged.outcome is StepOutcome.PARTIAL
     assert damaged.details["problems"] == [
         "the staging snapshot of a is damaged; refresh with force",
         "the production snapshot of a is damaged; refresh with force",

@@ -13,7 +13,6 @@ from data.services.summary import preview
 from data.steps import publish, refresh, send_execsum
 from data.steps.publish import PublishParameters
 from data.steps.refresh import RefreshParameters
-from data.store.tables import deliveries as table
 from minutebook.steps import StepResult
 from models.document import NoParameters
 from models.sql import database_now, upsert
@@ -70,35 +69,6 @@ def test_the_summary_shows_changes_since_the_last_one(published: Work, smtp: Mai
 
     assert "3 rows (+1)" in text_of(message)
     assert "amount: 16.50 (+10)" in text_of(message)
-
-
-def test_a_retry_compares_with_the_same_summary_as_the_first_try(
-    published: Work, smtp: MailServer
-) -> None:
-    _summarise(published, smtp)
-    _publish(published, "id,amount\n1,2.50\n")
-    operation_id = published.operation()
-    _summarise(published, smtp, operation_id=operation_id)
-    with published.engine.begin() as connection:
-        connection.execute(sa.delete(table).where(table.c.operation_id == operation_id))
-
-    _result, message = _summarise(published, smtp, operation_id=operation_id)
-
-    assert "1 row (−1)" in text_of(message)  # noqa: RUF001
-
-
-def test_from_the_second_summary_on_each_domain_has_a_chart(
-    published: Work, smtp: MailServer
-) -> None:
-    _result, first = _summarise(published, smtp)
-    _publish(published, "id,amount\n1,2.50\n2,4\n3,10\n")
-
-    _result, message = _summarise(published, smtp)
-
-    assert 'class="bars"' not in text_of(first, "html")
-    told = "amount in the last 2 summaries: from 6.50 to 16.50"
-    assert f'class="bars" role="img" aria-label="{told}"' in text_of(message, "html")
-    assert told in text_of(message)
 
 
 def test_a_preview_is_what_would_be_mailed_and_sends_nothing(
