@@ -66,26 +66,8 @@ def test_a_circle_of_redirects_ends(web: WebSource, tmp_path: Path) -> None:
     assert len(web.requests) == 6
 
 
-def test_a_redirect_to_a_private_address_is_refused(
-    web: WebSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from runtime.egress import addresses
-
-    web.pages["/a"] = Page(status=302, headers={"Location": "http://10.0.0.8/b"})
-    is_public = addresses.is_public
-    monkeypatch.setattr(
-        addresses, "is_public", lambda address: address == "127.0.0.1" or is_public(address)
-    )
-
-    with pytest.raises(SourceFailed, match=r"10\.0\.0\.8 leads to a private address"):
-        fetched(web, tmp_path, fetch=FetchSettings())
-
-
-@pytest.mark.parametrize("scheme", ["file:///etc/hosts", "ftp://127.0.0.1/a"])
-def test_a_redirect_to_another_scheme_is_refused(
-    web: WebSource, tmp_path: Path, scheme: str
-) -> None:
-    web.pages["/a"] = Page(status=302, headers={"Location": scheme})
+def test_a_redirect_to_another_scheme_is_refused(web: WebSource, tmp_path: Path) -> None:
+    web.pages["/a"] = Page(status=302, headers={"Location": "file:///etc/hosts"})
 
     with pytest.raises(SourceFailed):
         fetched(web, tmp_path)
@@ -100,15 +82,6 @@ def test_a_name_that_leads_to_a_private_address_is_refused(web: WebSource, tmp_p
 
     assert failed.value.permanent
     assert web.requests == []
-
-
-def test_the_name_that_was_asked_for_is_the_host(web: WebSource, tmp_path: Path) -> None:
-    web.pages["/a"] = Page(b"id\n1\n")
-    url = web.url.replace("127.0.0.1", "localhost")
-
-    download(Request(f"{url}/a"), tmp_path / "a", OPEN, Watch())
-
-    assert web.downloads("/a") == 1
 
 
 @pytest.mark.parametrize(
@@ -182,17 +155,6 @@ def trickled_headers(asked: threading.Event) -> Iterator[str]:
         finally:
             over.set()
             server.join()
-
-
-def test_headers_that_trickle_are_given_up(tmp_path: Path) -> None:
-    settings = FetchSettings(allow_private=True, timeout_s=0.3)
-
-    with trickled_headers(threading.Event()) as url:
-        assert probe(Request(url), settings) is None
-    with trickled_headers(threading.Event()) as url, pytest.raises(SourceFailed, match="TIMEOUT_S"):
-        download(Request(url), tmp_path / "a", settings, Watch())
-
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_stop_ends_a_download_before_its_first_byte(tmp_path: Path) -> None:
@@ -344,14 +306,3 @@ def test_the_next_address_of_a_name_is_tried_where_nothing_listens(
     assert [one["host"] for one in web.headers] == [f"two.test:{port}"]
     with pytest.raises(SourceFailed, match=r"two\.test leads to a private address"):
         download(Request(f"http://two.test:{port}/a"), tmp_path / "a", FetchSettings(), Watch())
-
-
-def test_the_address_behind_a_secret_url_is_not_shown(web: WebSource, tmp_path: Path) -> None:
-    wanted = Request(f"{web.url}/s3cret", {}, "env:REPORTS_URL")
-
-    for settings in (OPEN, FetchSettings()):
-        with pytest.raises(SourceFailed) as failed:
-            download(wanted, tmp_path / "a", settings, Watch())
-        assert "env:REPORTS_URL" in str(failed.value)
-        assert "127.0.0.1" not in str(failed.value)
-        assert "s3cret" not in str(failed.value)

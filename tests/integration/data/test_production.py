@@ -7,7 +7,7 @@ import pytest
 from data.services import rows
 from data.settings import Retention
 from data.snapshots import production
-from data.snapshots.production import Place, SnapshotDamaged
+from data.snapshots.production import SnapshotDamaged
 from data.steps import publish, refresh
 from data.steps.publish import PublishParameters
 from data.steps.refresh import RefreshParameters
@@ -43,22 +43,16 @@ def pruned(work: Work) -> None:
     maintenance.run(work.context(NoParameters(), retention=Retention(snapshots=1)))
 
 
-def read(work: Work, domain: str, place: Place = "production", app: str = "shop") -> list[Any]:
-    with production.open_rows(work.engine, work.settings, app, domain, place) as rows:
+def read(work: Work, domain: str, app: str = "shop") -> list[Any]:
+    with production.open_rows(work.engine, work.settings, app, domain) as rows:
         return list(rows)
 
 
-def versions(work: Work, place: Place = "production") -> set[int]:
+def versions(work: Work) -> set[int]:
     """Return the numbers that all parts of the version say."""
-    found = [row["version"] for name in DOMAINS for row in read(work, name, place)]
-    design = production.look(work.engine, "shop", place).design
+    found = [row["version"] for name in DOMAINS for row in read(work, name)]
+    design = production.look(work.engine, "shop", "production").design
     return {*found, design["start"]["version"]}
-
-
-def test_production_is_what_was_published_and_staging_what_was_refreshed(shop: Work) -> None:
-    renewed(shop, 2, is_published=False)
-
-    assert (versions(shop), versions(shop, "staging")) == ({1}, {2})
 
 
 def test_what_is_published_is_shown_in_one_answer(shop: Work) -> None:
@@ -126,14 +120,6 @@ def test_unknown_and_unpublished_names_are_refused(shop: Work) -> None:
         read(shop, "aa")
     with pytest.raises(Refused, match='"fresh" has nothing in production yet; publish it first'):
         read(shop, "fresh")
-
-
-def test_an_empty_domain_has_no_rows(shop: Work) -> None:
-    shop.write("a.csv", "version\n")
-    refresh.run(shop.context(RefreshParameters(force=True)))
-    publish.run(shop.context(PublishParameters(data=True)))
-
-    assert (read(shop, "a"), len(read(shop, "b"))) == ([], 2)
 
 
 def test_reading_leaves_nothing_behind(shop: Work) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from pydantic import SecretStr
 
 from data.failures import SourceFailed, Stopped
 from data.fetch.query import query
@@ -245,9 +244,3 @@ def test_a_driver_that_is_missing_is_named(asked: Ask) -> None:
         asked("SELECT 1", "mysql://u:s3cret@example.com/x")
 
     assert "s3cret" not in str(failed.value)
-
-
-def test_urls_of_connections_are_not_shown(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path, connections={"w": SecretStr("sqlite:///s3cret")})
-
-    assert "s3cret" not in repr(settings)

@@ -2,8 +2,6 @@
 
 import gzip
 import resource
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -27,13 +25,7 @@ Packed = Callable[[bytes], bytes]
         pytest.param("csv", '\ufeffid,name\r\n1,"a, b"\r\n\r\n2,\r\n', id="csv_of_a_spreadsheet"),
         pytest.param("csv", 'id,name\r\n1,"a, b"\n2,', id="mixed_ends_of_lines"),
         pytest.param("json", '[{"id": 1, "name": "a, b"}, {"id": 2, "name": ""}]', id="json"),
-        pytest.param(
-            "json", '\ufeff[{"id": 1, "name": "a, b"}, {"id": 2, "name": ""}]', id="json_with_bom"
-        ),
         pytest.param("jsonl", '{"id": 1, "name": "a, b"}\n\n{"id": 2, "name": ""}', id="lines"),
-        pytest.param(
-            "jsonl", '\ufeff{"id": 1, "name": "a, b"}\n{"id": 2, "name": ""}', id="lines_with_bom"
-        ),
     ],
 )
 @pytest.mark.parametrize("packed", [bytes, gzip.compress])
@@ -67,7 +59,6 @@ def test_rows_of_zstd(imported: Importing, format_name: str, text: str) -> None:
         pytest.param("csv", b"id\n1\n\xff\n", "source is not UTF-8", id="csv_not_utf8"),
         pytest.param("jsonl", b'{"id": 1}\n\xff\n', "source is not UTF-8", id="lines_not_utf8"),
         pytest.param("jsonl", b'{"id": 1}\n\n{\n', "line 3 '{': is not JSON", id="broken_line"),
-        pytest.param("csv", b"id,n\n1,2\n\n3\n", r"line 4 \['3'\]: 1 cells, not 2", id="few_cells"),
         pytest.param("csv", b"id\n1\n\nx\n", "line 4, column id 'x': is not a valid", id="type"),
         pytest.param("csv", b"id,n\r\n1,2\n3,4", "not CSV", id="mixed_ends"),
         pytest.param("json", b'[{"id": 1}', "not JSON, a list", id="open_list"),
@@ -118,12 +109,6 @@ def test_parquet_keeps_its_types(imported: Importing) -> None:
     assert imported(gzip.compress(content), "parquet") == rows
 
 
-def test_a_quoted_cell_may_hold_lines_and_quotes(imported: Importing) -> None:
-    rows = imported('a,b\n"x\ny","say ""hi"""\n1,2\n')
-
-    assert rows == [{"a": "x\ny", "b": 'say "hi"'}, {"a": "1", "b": "2"}]
-
-
 @pytest.mark.parametrize(
     ("cells", "expected"),
     [
@@ -132,9 +117,7 @@ def test_a_quoted_cell_may_hold_lines_and_quotes(imported: Importing) -> None:
         pytest.param(["007", "12"], ["007", "12"], id="leading_zero"),
         pytest.param(["1e5", "12"], ["1e5", "12"], id="exponent"),
         pytest.param(["NaN", "1"], ["NaN", "1"], id="nan"),
-        pytest.param(["inf", "1"], ["inf", "1"], id="infinity"),
         pytest.param(["+1", "1"], ["+1", "1"], id="plus"),
-        pytest.param(["1_000", "1"], ["1_000", "1"], id="underscore"),
         pytest.param(["-0", "1"], ["-0", "1"], id="minus_zero"),
         pytest.param(
             ["12345678901234567890", "1"], ["12345678901234567890", "1"], id="twenty_digits"
@@ -313,7 +296,6 @@ def test_an_open_quote_swallows_no_rows_unnoticed(importing: Callable[..., Impor
         pytest.param("csv", "id\tn\n1\t2\n", "commas, not by tabs", id="tabs"),
         pytest.param("csv", b"id\n\xff\n", "is not UTF-8", id="not_utf8"),
         pytest.param("csv", b"id\n\xc3", "is not UTF-8", id="cut_off_utf8"),
-        pytest.param("csv", b"PAR1\xce\n1\n", "is not UTF-8", id="begins_like_parquet"),
         pytest.param("json", "", r"does not end with \]", id="empty_json"),
         pytest.param("json", "[{]", "at byte 2 in record/value 2", id="broken_json"),
         pytest.param("json", '[{"id": 1}', "at byte 10 in record/value 3", id="cut_off_json"),
@@ -326,7 +308,6 @@ def test_an_open_quote_swallows_no_rows_unnoticed(importing: Callable[..., Impor
         pytest.param("jsonl", '{"id": 1}\n{', "line 2 '{': not JSON, and no line end", id="cut"),
         pytest.param("jsonl", '{"id": 1}\n{\n', "line 2 '{': is not JSON", id="broken_line"),
         pytest.param("jsonl", "1\n", "line 1 '1': write an object", id="line_no_object"),
-        pytest.param("jsonl", "404", "line 1 '404': write an object", id="digits"),
         pytest.param("parquet", "id\n1\n", "source: not Parquet", id="no_parquet"),
         pytest.param("csv", gzip.compress(b"id\n1\n")[:-9], "truncated gzip", id="half_a_gzip"),
         pytest.param("csv", by_zstd(b"id\n1\n")[:-1], "truncated zstd.* byte 13", id="half_a_zst"),
@@ -356,12 +337,6 @@ def test_a_bomb_is_refused_at_the_bound(
 
     with pytest.raises(SourceFailed, match=f"{error} than SCHED_FETCH_MAX_BYTES=1000000"):
         importing(max_bytes=1_000_000)(packed)
-
-
-def test_packed_parts_one_after_another_are_one_file(imported: Importing) -> None:
-    rows = imported(gzip.compress(b"id\n1\n") + gzip.compress(b"2\n"))
-
-    assert rows == [{"id": 1}, {"id": 2}]
 
 
 def test_no_rows_are_an_empty_snapshot(imported: Importing) -> None:
@@ -499,13 +474,6 @@ def test_a_title_above_a_wide_table_is_refused_and_takes_no_memory(imported: Imp
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 300_000
 
 
-def test_a_few_lines_that_are_too_wide_are_left_out(imported: Importing) -> None:
-    rows = imported("a,b\n" + "1,2\n" * 20 + "1,2,3\n")
-
-    assert len(rows) == 20
-    assert imported.left_out["samples"][0]["why"] == "3 cells, not 2"
-
-
 @pytest.mark.parametrize("page", ["<html>Bitte warten - später</html>", "Über uns: später"])
 def test_a_page_in_place_of_json_is_refused(imported: Importing, page: str) -> None:
 
@@ -516,10 +484,3 @@ def test_a_page_in_place_of_json_is_refused(imported: Importing, page: str) -> N
 def test_a_name_that_no_column_can_have_is_refused(imported: Importing) -> None:
     with pytest.raises(SourceFailed, match=r"name with a zero byte: 'a\\x00'"):
         imported("a\0,b\n1,2\n")
-
-
-def test_the_child_of_an_import_loads_no_settings() -> None:
-    code = "import sys, tasks.bounded.child, data.importing; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert not {"data.settings", "pydantic", "sqlalchemy"} & set(done.stdout.split())

@@ -5,15 +5,12 @@ from uuid import UUID
 import pytest
 
 from data import snapshots
-from data.failures import SourceFailed
 from data.importing import Data
 from data.settings import Settings
-from data.snapshots import Place, Row, Written
+from data.snapshots import Place, Written
 from tasks.bounded.limits import Watch
 
 ID = UUID(int=7)
-TEXT = "id,n\n1,2.50\nx,-4\n3,\n"
-ROWS: list[Row] = [{"id": "1", "n": 2.5}, {"id": "x", "n": -4}, {"id": "3", "n": None}]
 
 
 @pytest.fixture
@@ -27,36 +24,11 @@ def files(home: Path) -> list[str]:
     return [str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()]
 
 
-def write(settings: Settings, text: str = TEXT, app: str = "demo", domain: str = "a") -> Written:
-    """Write the rows of a CSV text as a snapshot."""
+def write(settings: Settings, app: str = "demo", domain: str = "a") -> Written:
+    """Write a snapshot of one row."""
     file = settings.home.parent / "source"
-    file.write_text(text)
+    file.write_text("id\n1\n")
     return snapshots.write(settings, Place(app, domain, ID), Data(file, "csv", "source"), Watch())
-
-
-def test_what_is_written_is_read(settings: Settings) -> None:
-    written = write(settings)
-
-    assert list(snapshots.read(settings, written.path)) == ROWS
-    assert files(settings.home) == [written.path] == [f"snapshots/demo/a/{ID}.parquet"]
-    assert written.byte_count == (settings.home / written.path).stat().st_size
-    assert snapshots.is_there(settings, written.path, written.byte_count)
-
-
-def test_the_same_rows_have_the_same_digest(settings: Settings) -> None:
-    first = write(settings)
-    second = write(settings, domain="b")
-    other = write(settings, "id,n\n1,2.50\n", domain="c")
-
-    digests = [one.imported.digest for one in (first, second, other)]
-    assert digests[0] == digests[1] != digests[2]
-
-
-def test_rows_that_cannot_be_read_leave_nothing(settings: Settings) -> None:
-    with pytest.raises(SourceFailed):
-        write(settings, "id,n\n1\n")
-
-    assert files(settings.home) == []
 
 
 @pytest.mark.parametrize(
@@ -73,26 +45,6 @@ def test_names_that_differ_have_folders_that_differ() -> None:
     names = ["a.b", "a%2Eb", "a b", "a_b", "x" * 150, "x" * 151]
 
     assert len({snapshots.folder_name(name) for name in names}) == len(names)
-
-
-def test_a_file_cut_off_is_not_there(settings: Settings) -> None:
-    written = write(settings)
-    (settings.home / written.path).write_text("{")
-
-    assert not snapshots.is_there(settings, written.path, written.byte_count)
-
-
-@pytest.mark.parametrize("suffix", ["parquet", "parquet.part"])
-def test_young_files_are_no_orphans(settings: Settings, suffix: str) -> None:
-    path = f"snapshots/demo/a/{ID}.{suffix}"
-    (settings.home / path).parent.mkdir(parents=True)
-    (settings.home / path).write_text("x")
-    now = datetime.fromtimestamp((settings.home / path).stat().st_mtime, UTC)
-
-    assert list(snapshots.orphans(settings, "demo", set(), now)) == []
-    late = now + 2 * snapshots.ORPHAN_AGE
-    assert list(snapshots.orphans(settings, "demo", set(), late)) == [path]
-    assert list(snapshots.orphans(settings, "demo", {path}, late)) == []
 
 
 def test_what_no_domain_needs_goes_when_it_is_old(settings: Settings) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from data.failures import SourceFailed, Stopped
-from data.fetch.sources import probe, source_of
+from data.fetch.sources import source_of
 from data.importing import Data, Imported, import_data
 from data.limits import ImportLimits
 from data.settings import Settings
@@ -13,11 +13,10 @@ from tasks.bounded.limits import Watch
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """Settings whose data root has one file, beside one that is not in it."""
+    """Settings whose data root has one file."""
     made = Settings(home=tmp_path)
     made.effective_data_root.mkdir()
     (made.effective_data_root / "a.csv").write_text("id\n1\n")
-    (tmp_path / "outside.csv").write_text("secret\n")
     return made
 
 
@@ -62,17 +61,3 @@ def test_a_file_that_another_one_replaces_is_read_to_its_end(settings: Settings)
 def test_a_long_reading_can_be_stopped(settings: Settings) -> None:
     with pytest.raises(Stopped):
         imported(settings, lambda: True)
-
-
-def test_a_file_is_unchanged_until_it_is_written(settings: Settings) -> None:
-    source = source_of({"file": "a.csv"})
-    known = probe(source, settings)
-    assert known is not None
-
-    assert probe(source, settings) == known
-    (settings.effective_data_root / "a.csv").write_text("id\n1\n2\n")
-    assert probe(source, settings) != known
-
-
-def test_a_file_that_is_gone_has_no_validators(settings: Settings) -> None:
-    assert probe(source_of({"file": "gone.csv"}), settings) is None

@@ -257,14 +257,6 @@ def test_the_page_fetches_nothing() -> None:
     assert "prefers-color-scheme: dark" in page
 
 
-def test_what_is_not_published_is_said_to_be_so() -> None:
-    domain = Domain("a", {}, None, None, None, None)
-
-    text = render_text(make_summary(domain))
-
-    assert "a\n  nothing published yet" in text
-
-
 def test_text_shows_the_local_time() -> None:
     assert "23 November 2026, 07:00 (Europe/Paris)" in render_text(make_summary())
 

@@ -56,20 +56,6 @@ def test_only_named_documents_that_differ_are_moved(engine: sa.Engine, app: int)
     assert design(engine, app, "production") == {"start": {"color": "blue"}}
 
 
-def test_a_name_that_is_left_out_is_removed_by_the_next_publish(
-    engine: sa.Engine, app: int
-) -> None:
-    published(engine, app, "start", "menu")
-
-    applied(engine, design={"start": {"color": "blue"}})
-    before = design(engine, app, "production")
-    moved = published(engine, app, "start", "menu", by=uuid4())
-
-    assert set(before) == {"start", "menu"}
-    assert moved == ["-menu"]
-    assert set(design(engine, app, "production")) == {"start"}
-
-
 def test_what_was_never_published_is_gone_when_it_is_left_out(engine: sa.Engine, app: int) -> None:
     applied(engine)
 
