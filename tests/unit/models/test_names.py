@@ -50,11 +50,6 @@ def test_a_new_process_reads_a_document_without_a_context() -> None:
     assert in_a_new_process(code) == "refresh publish send_execsum\n"
 
 
-def test_without_a_context_an_unknown_step_is_refused() -> None:
-    with pytest.raises(ValueError, match='did you mean "refresh"'):
-        models.ScheduledActionModel.model_validate({**WEEKLY, "operations": {"refesh": True}})
-
-
 @pytest.mark.parametrize("package", ["models", "scheduler", "tasks"])
 def test_a_package_loads_nothing_before_one_of_its_names_is_used(package: str) -> None:
     code = f"import sys, {package}\nprint(*sys.modules)"

@@ -2,33 +2,14 @@
 
 import pytest
 
-from models.job import JOB, listed_queue
+from models.job import listed_queue
 from models.worker_kinds import (
     CELERY,
-    EXECUTE_HEAVY,
-    EXECUTE_QUICK,
     HTTP,
     OURS,
-    OWN_TASKS,
     WORKER_KINDS,
     WorkerKind,
-    worker_kind_of,
 )
-
-
-@pytest.mark.parametrize(
-    ("task", "worker_kind"),
-    [(EXECUTE_QUICK, OURS), (EXECUTE_HEAVY, OURS), (JOB, HTTP), ("shop.close_day", CELERY)],
-)
-def test_the_task_of_an_operation_names_its_carrier(task: str, worker_kind: WorkerKind) -> None:
-    assert worker_kind_of(task) is worker_kind
-
-
-def test_no_two_carriers_have_a_task_and_none_has_one_of_an_application() -> None:
-    tasks = [task for one in WORKER_KINDS for task in one.tasks]
-
-    assert len(tasks) == len(set(tasks))
-    assert set(tasks) < OWN_TASKS
 
 
 def test_no_two_carriers_list_a_queue_under_one_name() -> None:

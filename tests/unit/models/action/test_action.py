@@ -23,7 +23,6 @@ from models.action.recipients import RecipientFilterModel
 from models.action.rules import CronModel, DueDateModel
 from models.errors import InvalidAction
 from models.events import Happened
-from models.job import Job
 from tests.factories import STEPS
 from tests.unit.models.action.minimal import NOW, action
 
@@ -156,46 +155,6 @@ def test_the_weight_of_the_steps_chooses_the_queue(operations: object, queue: st
     assert (plan.queue, plan.is_heavy) == (queue, queue == "heavy")
 
 
-def test_a_queue_in_the_policy_wins() -> None:
-    plan = plan_of(parse(action(operations={"refresh": True}, policy={"queue": "night_2"})))
-
-    assert plan.queue == "night_2"
-    assert plan.is_heavy
-
-
-def test_a_user_step_s_parameters_are_checked_and_kept_as_written() -> None:
-    operations = {"upload": {"target": "x", "count": "3"}}
-    found = parse(action(operations=operations), steps=USER_STEPS)
-
-    assert stored_document(found)["operations"] == operations
-
-
-def test_a_user_step_s_faults_are_named() -> None:
-    operations = {"upload": {"count": "many", "targt": "x"}}
-
-    found = problems(action(operations=operations), steps=USER_STEPS)
-
-    assert set(found) == {
-        "operations.upload.targt",
-        "operations.upload.target",
-        "operations.upload.count",
-    }
-    assert '"target"' in found["operations.upload.targt"]
-    assert "whole number" in found["operations.upload.count"]
-
-
-def test_a_user_step_is_suggested_for_an_unknown_one() -> None:
-    found = problems(action(operations={"uplaod": True}), steps=USER_STEPS)
-
-    assert '"upload"' in found["operations.uplaod"]
-
-
-def test_a_user_step_may_need_recipients() -> None:
-    found = problems(action(operations={"greet": True}), steps=USER_STEPS)
-
-    assert found["recipients"].startswith("greet needs recipients")
-
-
 # -- plans ---------------------------------------------------------------------------------------
 
 
@@ -235,23 +194,7 @@ def test_a_plan_has_the_same_occurrences_while_rule_and_subjects_stay() -> None:
         assert not plan.has_same_occurrences(changed(**change))
 
 
-def test_the_plan_of_a_job_has_what_its_worker_gets() -> None:
-    step = {"url": "https://example.com/feed", "meta": {"depth": 2}}
-
-    plan = plan_of(parse(action(operations={"job": step}, when={"every": "PT5M"})))
-
-    assert plan.job == Job("https://example.com/feed", {"depth": 2})
-    assert (plan.queue, plan.every) == ("quick", timedelta(minutes=5))
-    assert Plan.from_json(plan.to_json()) == plan
-
-
 # -- stored documents ----------------------------------------------------------------------------
-
-
-def test_the_stored_document_has_the_small_app_s_zone() -> None:
-    stored = stored_document(parse(action(when={"cron_rule": "@daily"})))
-
-    assert stored["when"] == {"cron_rule": "@daily", "timezone": "Europe/Paris"}
 
 
 def test_an_interval_without_a_start_begins_one_interval_after_its_creation() -> None:

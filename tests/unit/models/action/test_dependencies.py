@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from models.action.document import load_action, parse_action, plan_of, stored_document
-from models.errors import InvalidAction
 from models.parsing import ParseContext
 from models.values.durations import format_span
 from scheduler.changes.cycles import _remedy, cycle
@@ -54,11 +53,6 @@ def test_the_end_of_an_action_is_an_event(
     document = stored_document(model)
     assert document["when"] == (when if stored is None else stored)
     assert plan_of(load_action(document, steps=STEPS)) == plan_of(model)
-
-
-def test_a_step_that_sends_needs_recipients_as_by_the_clock() -> None:
-    with pytest.raises(InvalidAction, match="recipients"):
-        when_of({"after": REFRESH}, operations={"send_execsum": True})
 
 
 def test_an_unknown_action_is_a_warning() -> None:

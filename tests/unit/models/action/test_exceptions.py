@@ -100,16 +100,6 @@ def test_what_the_wall_clock_shows_as_closed_is_left_out(
     assert schedule.count(start, middle) + schedule.count(middle, until) == len(expected)
 
 
-def test_the_last_open_occurrence_may_be_a_minute_before_the_closed_day() -> None:
-    plan = saved({"cron_rule": "* * * * *", "timezone": "UTC", "except": ["2026-12-25"]})
-
-    schedule = plan.rules[0].schedule(UID)
-
-    eve = datetime(2026, 12, 24, 23, 59, tzinfo=UTC)
-    assert schedule.last(eve - DAY, eve + DAY) == eve
-    assert schedule.next(eve) == datetime(2026, 12, 26, tzinfo=UTC)
-
-
 CALENDARS = {"french": ["12-25", {"date": "2027-07-14", "name": "Fête nationale"}]}
 BY_CALENDAR = {
     "cron_rule": "0 7 * * *",

@@ -45,55 +45,12 @@ def test_headers_together_are_bounded(headers: dict[str, Any]) -> None:
     assert len(dumps("F", (headers,))) < 65_536
 
 
-def test_a_celery_task_allows_no_other_step() -> None:
-    step = {"task": "t"}
-
-    assert read({"celery_task": step, "refresh": "false"})
-    with pytest.raises(ValidationError, match="must be the only step"):
-        read({"celery_task": step, "refresh": True})
-
-
 def test_a_job_allows_no_other_step() -> None:
     step = {"url": "https://example.com/feed"}
 
     assert read({"job": step, "refresh": "false"})
     with pytest.raises(ValidationError, match="must be the only step"):
         read({"job": step, "refresh": True})
-
-
-def test_a_job_s_meta_has_at_most_four_kilobytes() -> None:
-    step = {"url": "https://example.com/feed", "meta": {"x": "y" * 4088}}
-
-    assert read({"job": step})
-    with pytest.raises(ValidationError, match=r"too long \(4097 bytes as JSON\)"):
-        read({"job": {**step, "meta": {"x": "y" * 4089}}})
-
-
-def test_the_built_in_steps_have_their_flags() -> None:
-    heavy = {name for name, spec in STEPS.items() if spec.heavy}
-    sending = {name for name, spec in STEPS.items() if spec.sends}
-
-    assert heavy == {"refresh", "publish"}
-    assert sending == {"send_email", "send_execsum"}
-    assert all(name == spec.name for name, spec in STEPS.items())
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("refresh", True),
-        ("refresh", {"domains": ["a"], "from": "downloaded", "force": "true"}),
-        ("publish", {"data": "true", "permissions": ["p"], "notify": "false"}),
-        ("send_email", {"template": "t"}),
-        ("maintenance", {}),
-    ],
-)
-def test_stored_parameters_survive_a_round_trip(name: str, value: object) -> None:
-    (step,) = read({name: value}).steps
-    (again,) = read({name: step.written}).steps
-
-    assert step == again
-    assert STEPS[name].parameters.model_validate(step.parameters)
 
 
 def test_the_number_of_steps_is_limited() -> None:

@@ -38,12 +38,6 @@ def test_each_kind_of_when_has_its_look_back(when: object, look_back: timedelta)
     assert [timedelta(hours=1)] == look_backs(plan({"look_back": "PT1H"}, when))
 
 
-def test_the_entries_of_a_list_have_their_own_look_back() -> None:
-    found = look_backs(plan(when=[CRON, DUE_DATE]))
-
-    assert [timedelta(minutes=5), timedelta(days=1)] == found
-
-
 @pytest.mark.parametrize(
     ("when", "time_limit"),
     [
@@ -92,16 +86,3 @@ def test_every_key_reaches_the_plan() -> None:
     assert policy.starts_at == datetime(2026, 12, 31, 23, tzinfo=UTC)
     assert policy.ends_at == datetime(2027, 7, 1, tzinfo=UTC)
     assert Plan.from_json(found.to_json()) == found
-
-
-def test_the_ends_of_a_policy_are_stored_in_utc() -> None:
-    policy = PolicyModel.model_validate({"starts_at": "2027-01-01T00:00+09:00"})
-
-    assert policy.model_dump(mode="json", exclude_unset=True) == {
-        "starts_at": "2026-12-31T15:00:00Z"
-    }
-
-
-@pytest.mark.parametrize("look_back", ["PT1M", "P366D"])
-def test_the_bounds_of_look_back_are_inclusive(look_back: str) -> None:
-    assert plan({"look_back": look_back})

@@ -91,9 +91,5 @@ def test_named_users_and_members_of_named_groups_are_selected_once(
     assert selected == [person.id for person in people if chosen.selects(person)]
 
 
-def test_a_named_user_who_is_inactive_is_left_out_too() -> None:
-    assert not RecipientFilterModel(users=("inactive",)).selects(INACTIVE)
-
-
 def test_names_are_kept_once() -> None:
     assert RecipientFilterModel.model_validate({"users": ["a", "b", "a"]}).users == ("a", "b")

@@ -1,7 +1,6 @@
 """The remedy for a wrong document works when it is followed to the letter."""
 
 import json
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ from pydantic import BaseModel, Field
 from minutebook.steps import StepSpec
 from models.action.document import ParseContext, parse_action
 from models.errors import InvalidAction
-from models.parsing import DEFAULT_TICK, KnownSteps
 from tests.factories import STEPS
 from tests.unit.models.action.minimal import NOW, action
 
@@ -48,20 +46,6 @@ def test_a_bare_rule_is_answered_with_an_example(value: object) -> None:
     parse(action(when=[listed]))
 
 
-@pytest.mark.parametrize("every", [1, 59, "PT5S", "PT30S"])
-def test_an_interval_under_a_tick_names_the_setting_that_allows_it(every: object) -> None:
-    document = action(when={"every": every})
-
-    found = remedy(document, "when.every", tick=DEFAULT_TICK)
-
-    assert found == (
-        'is shorter than a tick; write "PT1M" or more, or set SCHED_SCHEDULER_TICK_SECONDS to a '
-        "divisor of 60 that is no longer"
-    )
-    parse(document, tick=timedelta(seconds=1))
-    parse(action(when={"every": "PT1M"}), tick=DEFAULT_TICK)
-
-
 def test_a_tolerance_beside_catch_up_all_is_refused() -> None:
     when = {"every": "PT1H", "tolerance": "PT10M"}
 
@@ -78,28 +62,6 @@ def test_a_bare_hook_is_answered_with_an_example() -> None:
 
     assert alone == [listed]
     parse(action(hooks={"on_failure": alone}))
-
-
-def test_a_bare_value_for_a_step_is_answered_with_the_parameters_it_needs() -> None:
-    found = remedy(action(operations={"celery_task": "x"}), "operations.celery_task", celery=None)
-
-    assert found == 'write false or an object with parameters: {"task": "shop.tasks.sync"}'
-    parse(action(operations={"celery_task": advised(found)}), celery=None)
-
-
-def test_an_unknown_step_far_from_any_known_one_names_the_setting() -> None:
-    upload, refesh = (action(operations={name: True}) for name in ("upload", "refesh"))
-
-    assert "in SCHED_STEP_MODULES" in remedy(upload, "operations.upload")
-    assert "SCHED_STEP" not in remedy(refesh, "operations.refesh")
-    parse(upload, steps={"upload": StepSpec("upload", Limits)})
-
-
-def test_an_unknown_step_names_the_modules_that_failed_to_load() -> None:
-    document = action(operations={"upload": True})
-    steps = KnownSteps({}, ["no module named shop"])
-
-    assert remedy(document, "operations.upload", steps=steps).endswith("; no module named shop")
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,10 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from cron import SolarEvent
 from models.action.document import ParseContext, parse_action, plan_of, stored_document
 from models.action.event_rules import AfterEventModel, EventRule, OnEventModel
 from models.action.intervals import FromEndModel
-from models.action.rules import CronModel, DueDateModel, SolarModel
+from models.action.rules import CronModel, DueDateModel
 from models.action.when import WhenModel
 from models.fingerprint import drawn_offset, jitter_offset
 from models.parsing import Reading
@@ -66,14 +65,6 @@ def test_a_list_is_a_union_in_its_order() -> None:
     when = read(document)
 
     assert [type(rule) for rule in when.rules] == [DueDateModel, CronModel]
-    assert when.model_dump(mode="json") == document
-
-
-def test_the_sun_is_named_with_its_place() -> None:
-    document: Any = {"solar": "sunset", "lat": 48.85, "lon": -2}
-    when = read(document)
-
-    assert when.resolved == (SolarModel(solar=SolarEvent.SUNSET, lat=48.85, lon=-2),)
     assert when.model_dump(mode="json") == document
 
 

@@ -13,7 +13,6 @@ from models.values import (
     parse_text,
     parse_url,
 )
-from models.values.zones import parse_zone
 from tests.tables import table
 
 
@@ -120,22 +119,6 @@ def test_an_instant_reads_back_what_was_written(second: int) -> None:
     whole = datetime.fromtimestamp(second, UTC)
 
     assert whole == parse_instant(format_instant(whole), "Asia/Tokyo")
-
-
-@pytest.mark.parametrize(
-    ("name", "canonical"),
-    [("europe/paris", "Europe/Paris"), ("utc", "UTC"), ("US/Eastern", "US/Eastern")],
-)
-def test_the_capitals_of_a_zone_are_corrected(name: str, canonical: str) -> None:
-    assert canonical == parse_zone(name)
-
-
-@pytest.mark.parametrize(
-    "name", ["", "Europe/Pariss", "localtime", "../etc/passwd", "é", "x" * 9999, 5]
-)
-def test_an_unknown_zone_is_refused(name: object) -> None:
-    with pytest.raises(ValueError, match="is not a"):
-        parse_zone(name)
 
 
 def test_an_address_is_normalised() -> None:
