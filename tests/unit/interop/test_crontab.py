@@ -217,6 +217,11 @@ def test_a_sign_that_cron_refuses_is_remarked(rule: str, sign: str) -> None:
     assert found.document["when"]["cron_rule"] == rule
 
 
+@pytest.mark.parametrize("rule", ["0 0 * jul,apr wed", "@weekly", "5 4 * * thu-sat"])
+def test_names_are_no_signs(rule: str) -> None:
+    assert only(f"{rule} /bin/a").kind == "same"
+
+
 @pytest.mark.parametrize(
     ("settings", "is_remarked"),
     [

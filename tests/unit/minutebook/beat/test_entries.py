@@ -57,16 +57,12 @@ def endless() -> list[Any]:
     ("entry", "why"),
     [
         pytest.param({"args": "Paris"}, "its args 'Paris' are not a list", id="args_text"),
-        pytest.param({"args": {"shop": 1}}, "its args {'shop': 1} are not", id="args_dict"),
-        pytest.param({"args": 5}, "its args 5 are not a list", id="args_number"),
         pytest.param({"kwargs": ["Paris"]}, "its kwargs ['Paris'] are not", id="kwargs_list"),
         pytest.param({"options": "orders"}, "its options 'orders' are not", id="options_text"),
         pytest.param({"task": None}, "it has no task", id="no_task"),
         pytest.param({"task": 3}, "its task 3 is no name", id="task_number"),
-        pytest.param({"schedule": "daily"}, "its schedule 'daily' is no", id="schedule_text"),
         pytest.param({"schedule": None}, "its schedule None is no schedule", id="schedule_none"),
         pytest.param({"schedule": True}, "its schedule True is no schedule", id="schedule_true"),
-        pytest.param({"schedule": float("nan")}, "its schedule nan is no schedule", id="nan"),
         pytest.param({"schedule": float("inf")}, "its schedule inf is no schedule", id="for_ever"),
         pytest.param({"schedule": 1e300}, "OverflowError", id="too_long"),
         pytest.param({"schedule": Weird()}, "test_entries.Weird' is not", id="own_schedule"),
@@ -74,12 +70,9 @@ def endless() -> list[Any]:
         pytest.param({"args": [float("nan")]}, "JSON cannot hold args[0]: nan", id="nan_argument"),
         pytest.param({"args": [Rude()]}, "JSON cannot hold args[0]: a Rude", id="rude_argument"),
         pytest.param({"args": [2**64]}, "JSON cannot hold args[0]: 1844674", id="wide_number"),
-        pytest.param({"args": ["\ud800"]}, "JSON cannot hold args[0]: '\\ud800'", id="surrogate"),
         pytest.param({"args": ["a\0b"]}, "JSON cannot hold args[0]: 'a\\x00b'", id="nul"),
         pytest.param({"args": [endless()]}, "JSON cannot hold args[0]", id="endless"),
         pytest.param({"args": [{(1, 2): 3}]}, "JSON cannot hold args[0]: {(1, 2)", id="pair_key"),
-        pytest.param({"args": [{1, 2}]}, "JSON cannot hold args[0]: {1, 2}", id="set"),
-        pytest.param({"options": {"queue": Rude()}}, "Rude", id="rude_queue"),
         pytest.param({"options": {"priority": "high"}}, "priority 'high'", id="priority_text"),
     ],
 )  # fmt: skip
@@ -95,12 +88,9 @@ def test_a_broken_entry_is_named_and_the_others_move(entry: Mapping[str, Any], w
     ("entry", "why"),
     [
         (None, "None is not an entry"),
-        ("tasks.it", "'tasks.it' is not an entry"),
-        (["tasks.it", 60], "is not an entry"),
         ({"task": "tasks.it"}, "it has no schedule"),
         (Rude(), "a Rude is not an entry"),
         ({**SOUND, "owner": "x"}, "beat cannot make its entry: TypeError"),
-        ({**SOUND, "owner": "x"}, "'owner'"),
     ],
 )
 def test_what_is_no_entry_is_named(entry: object, why: str) -> None:
@@ -174,10 +164,6 @@ class InContext(Task[Any, Any]):
         return self.run(*args, **kwargs)
 
 
-class OnceLater(Once):
-    """A task of the application whose parent overrides it."""
-
-
 class Mixed(InContext, Once):
     """A task with two such parents."""
 
@@ -231,24 +217,17 @@ def within(owner: str, methods: str = "__call__") -> str:
         pytest.param(Task, (), id="of_celery"),
         pytest.param(Named, (), id="what_only_follows_it"),
         pytest.param(Once, (not_called("Once"),), id="once"),
-        pytest.param(OnceLater, (not_called("Once"),), id="of_a_parent"),
         pytest.param(Mixed, (not_called("InContext"),), id="of_two_parents"),
         pytest.param(WithMixin, (not_called("Mixin"),), id="of_a_mixin"),
-        pytest.param(type("Made", (Once,), {}), (not_called("Once"),), id="of_a_class_made_here"),
         pytest.param(InContext, (within("InContext"),), id="in_a_context"),
         pytest.param(Eager, (within("Eager", "apply"),), id="runs_here"),
     ],
 )
-@pytest.mark.parametrize("is_of_all", [False, True])
 def test_classes_that_override_sending_or_running_are_remarked(
-    base: type, remarks: tuple[str, ...], is_of_all: bool
+    base: Any, remarks: tuple[str, ...]
 ) -> None:
-    app: Any = application({"it": SOUND})
-    # The class of all tasks of the application, or of this one.
-    if is_of_all:
-        app.Task = base
-    its = {} if is_of_all else {"base": base}
-    app.task(name="tasks.it", shared=False, **its)(local)
+    app = application({"it": SOUND})
+    app.task(name="tasks.it", shared=False, base=base)(local)
 
     assert moved(app)["it"].remarks == remarks
 
