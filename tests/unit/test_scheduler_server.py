@@ -36,14 +36,3 @@ def test_the_daemon_never_loads_step_code() -> None:
     assert not {"alembic", "cli", "starlette", "services"} & set(loaded)
     assert not {"sqlalchemy.dialects.postgresql", "sqlalchemy.orm"} & set(loaded)
     assert len(loaded) <= 980
-
-
-def test_the_public_face_loads_nothing_else_of_ours() -> None:
-    program = "import sys, minutebook; print(*sorted(sys.modules))"
-
-    loaded = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
-    ).stdout.split()
-
-    ours = {"cli", "cron", "models", "runtime", "scheduler", "tasks", "sqlalchemy", "celery"}
-    assert ours.isdisjoint(loaded)

@@ -3,8 +3,6 @@ from datetime import UTC, datetime
 from time import process_time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from models.json_text import DEEPEST, LARGEST_NUMBER, InvalidJson, read_json, unstorable
 from tests.tables import table
@@ -45,39 +43,6 @@ def test_a_refusal_names_the_place(text: str | bytes, path: str, remedy: str) ->
 )
 def test_json_is_read(text: str | bytes, value: object) -> None:
     assert value == read_json(text)
-
-
-values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-LARGEST_NUMBER, LARGEST_NUMBER)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(
-            st.text(st.characters(codec="ascii", min_codepoint=32)), inner, max_size=4
-        )
-    ),
-    max_leaves=12,
-)
-
-
-@given(values)
-def test_json_survives_a_round_trip_and_can_be_stored(value: object) -> None:
-    assert value == read_json(json.dumps(value))
-    assert not list(unstorable(value))
-
-
-@given(st.text() | st.binary())
-def test_any_text_is_read_or_refused(text: str | bytes) -> None:
-    try:
-        read_json(text)
-        remedies = ["read"]
-    except InvalidJson as refused:
-        remedies = [problem.remedy for problem in refused.problems]
-
-    assert all(remedies)
 
 
 @pytest.mark.parametrize(

@@ -23,15 +23,6 @@ from runtime.embedded import broker_command
 from runtime.sections.variables import variable_of
 
 
-def test_defaults_need_nothing(tmp_path: Path) -> None:
-    settings = load_settings(tmp_path, {})
-
-    assert settings.uses_embedded_broker
-    assert str(settings.effective_database_url) == f"sqlite:///{tmp_path}/minutebook.db"
-    assert settings_in(settings).effective_data_root == tmp_path / "data"
-    assert settings.scheduler.tick_seconds == 60
-
-
 def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("worker: {quick: 3, heavy: 4}\nbroker_url: redis://a/0\n")
 
@@ -53,10 +44,6 @@ def test_the_url_of_a_server_may_be_in_a_file(tmp_path: Path) -> None:
     secret.write_text("ftp://minutebook:hidden@db/")
     with pytest.raises(InvalidSetting, match=r"^(?!.*hidden)SCHED_DATABASE_URL: "):
         load_settings(tmp_path, {"SCHED_DATABASE_URL": f"file:{secret}"})
-
-
-def test_the_home_folder_comes_from_the_environment(tmp_path: Path) -> None:
-    assert load_settings(None, {"SCHED_HOME": str(tmp_path)}).home == tmp_path
 
 
 @pytest.mark.parametrize(
@@ -130,12 +117,6 @@ def test_a_wrong_value_names_its_variable_and_the_remedy(
 )
 def test_a_right_value_is_taken(tmp_path: Path, variable: str, value: str) -> None:
     load_settings(tmp_path, {variable: value})
-
-
-def test_the_scheme_of_libpq_is_another_name_of_postgresql(tmp_path: Path) -> None:
-    settings = load_settings(tmp_path, {"SCHED_DATABASE_URL": "postgres://u:p@h/x"})
-
-    assert settings.shown_database_url == "postgresql://u:***@h/x"
 
 
 @pytest.mark.parametrize(
@@ -293,19 +274,6 @@ def test_every_setting_has_one_variable() -> None:
 
     assert len(set(variables)) == len(variables)
     assert "SCHED_SCHEDULER_TICK_SECONDS" in variables
-
-
-def test_mail_has_a_rate_and_a_reply_address(tmp_path: Path) -> None:
-    settings = load_settings(
-        tmp_path,
-        {
-            "SCHED_MAIL_RATE": "90",
-            "SCHED_MAIL_REPLY_TO": "Help <help@example.com>",
-        },
-    )
-
-    assert settings.mail.rate == 90
-    assert settings.mail.reply_to == "Help <help@example.com>"
 
 
 def test_connections_come_from_the_file_or_as_json(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """What is broken is told once, when it has lasted, and once more when it is over."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
@@ -77,12 +77,6 @@ def test_what_is_over_before_it_has_lasted_is_not_told() -> None:
 
 def test_it_lasts_since_the_finding_says() -> None:
     assert story((0, [finding(since=NOON - 4 * MINUTE)])) == [(0, "begun", "no_daemon")]
-
-
-def test_an_instant_ahead_of_the_clock_counts_from_now() -> None:
-    ahead = finding(since=NOON + timedelta(days=365))
-
-    assert story((0, [ahead]), (4, [ahead])) == [(4, "begun", "no_daemon")]
 
 
 def test_only_what_is_broken_is_told() -> None:

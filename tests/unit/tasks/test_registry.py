@@ -30,15 +30,6 @@ def test_a_step_of_a_user_cannot_replace_a_built_in_one() -> None:
     assert minutebook.registered_steps()["maintenance"].function is own
 
 
-def test_the_built_in_steps_are_declared_in_the_order_in_which_they_run() -> None:
-    declared = [*STEPS]
-
-    assert declared == [
-        "command", "refresh", "publish", "send_email", "send_execsum", "maintenance", "celery_task",
-        "job",
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize("name", ["celery_task", "job"])
 def test_a_step_that_workers_of_others_run_fails_by_name(name: str) -> None:
     with pytest.raises(UnknownStep, match=f"this worker does not know the step '{name}'"):

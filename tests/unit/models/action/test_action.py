@@ -285,38 +285,6 @@ def test_a_stored_document_has_the_same_plan_in_any_zone(
     assert Plan.from_json(plan_of(first).to_json()) == plan_of(first)
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=8,
-)
-documents = st.dictionaries(
-    st.sampled_from(["name", "active", "operations", "when", "recipients", "policy", "hooks", "x"]),
-    json_values
-    | st.dictionaries(
-        st.sampled_from(
-            ["refresh", "publish", "job", "cron_rule", "every", "on", "due_date", "users", "retry"]
-        ),
-        json_values,
-    ),
-)
-
-
-def lines_and_problems(document: object) -> tuple[int, int]:
-    try:
-        parse(document)
-    except InvalidAction as refused:
-        return len(str(refused).encode().splitlines()), len(refused.problems)
-    return 0, 0
-
-
-@given(documents | json_values)
-def test_any_json_is_parsed_or_refused_with_one_line_for_each_problem(document: object) -> None:
-    lines, problems = lines_and_problems(document)
-
-    assert lines == problems
-
-
 # -- due dates -----------------------------------------------------------------------------------
 
 

@@ -40,14 +40,6 @@ def test_headers_and_both_bodies() -> None:
     ]
 
 
-def test_a_line_break_in_a_subject_is_a_space() -> None:
-    evil = "Hello\r\nBcc: eve@example.com"
-
-    message = build_message(Content(evil, "text"), envelope(name=evil))
-
-    assert message["Subject"] == "Hello Bcc: eve@example.com"
-
-
 @pytest.mark.parametrize(
     "address",
     [
