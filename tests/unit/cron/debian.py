@@ -93,7 +93,6 @@ def day_matches(rule: str, day: int) -> bool:
 
 
 def wheel_names() -> list[str]:
-    """Return the names that the wheel lists, without 'Factory', which is no place."""
     names = files("tzdata").joinpath("zones").read_text().split()
     return sorted(set(names) - {"Factory"})
 

@@ -1,5 +1,3 @@
-"""Every schedule matches Debian's cron around every clock change of every zone."""
-
 from datetime import UTC, datetime
 from functools import cache
 

@@ -1,5 +1,3 @@
-"""Occurrences of a rule on days with a clock change."""
-
 from datetime import UTC, datetime
 
 import pytest

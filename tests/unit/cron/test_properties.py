@@ -1,5 +1,3 @@
-"""Properties of any rule, zone and instant, and the answers of croniter in UTC."""
-
 import random
 from datetime import UTC, datetime, timedelta
 

@@ -23,7 +23,6 @@ def random_instant(random: Random) -> datetime:
 
 
 def by_celery(schedule: SolarSchedule, after: datetime) -> datetime:
-    """Return the next event as Celery has it."""
     known = solar(schedule.event.value, schedule.lat, schedule.lon, nowfun=lambda: after)
     return after + known.remaining_estimate(after)
 

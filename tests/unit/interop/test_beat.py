@@ -22,7 +22,6 @@ CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None
 
 
 def written(schedule: object, broker: str = "redis://", **entry: Any) -> Any:
-    """Return what the application with this one entry writes."""
     app = Celery("shop", broker=broker, set_as_current=False)
     app.conf.update(
         timezone="Europe/Paris",

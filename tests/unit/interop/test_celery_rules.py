@@ -1,5 +1,3 @@
-"""Celery's crontabs as cron rules: the same days and times, or refused."""
-
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from random import Random
@@ -63,7 +61,6 @@ def test_a_field_is_a_short_text_or_a_number(written: object) -> None:
 
 
 def _written(random: Random, low: int, high: int) -> str:
-    """Return a random field in Celery's grammar."""
     first, last = random.randint(low, high), random.randint(low, high)
     forms = [
         "*", f"*/{random.randint(1, 9)}", str(first), f"{first}-{last}",

@@ -1,5 +1,3 @@
-"""Lines of crontabs: what becomes of them."""
-
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path

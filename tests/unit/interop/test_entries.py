@@ -1,5 +1,3 @@
-"""What a report says of an entry that no action can express: what is wrong, and what to write."""
-
 import pytest
 
 from interop.entries import Refused

@@ -1,5 +1,3 @@
-"""Intervals begin when the other scheduler would run them next."""
-
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta

@@ -1,5 +1,3 @@
-"""The next instants of both schedules, and what the report shows of them."""
-
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,5 +1,3 @@
-"""Actions as jobs of APScheduler: loaded and fired by APScheduler itself."""
-
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -39,7 +37,6 @@ def send_task(*_args: object, **_kwargs: object) -> None:
 
 
 def loaded(found: Exported) -> Any:
-    """Return the jobs of a scheduler that has loaded the exported module."""
     module: dict[str, Any] = {}
     exec(text_of([found]), module)
     scheduler = BackgroundScheduler(timezone="UTC")

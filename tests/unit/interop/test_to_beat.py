@@ -1,5 +1,3 @@
-"""Actions as a beat_schedule: loaded by Celery itself, due at the same instants."""
-
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from random import Random
@@ -27,7 +25,6 @@ def moved(when: object, zone: str = "UTC", step: Any = None, **rest: Any) -> Exp
 
 
 def loaded(found: Exported, zone: str = "UTC") -> dict[str, Any]:
-    """Return the beat_schedule that Python reads in the exported module."""
     module: dict[str, Any] = {}
     exec(text_of([found], zone), module)
     assert module["timezone"] == zone

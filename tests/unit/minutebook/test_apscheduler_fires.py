@@ -1,5 +1,3 @@
-"""The next instants of jobs of APScheduler 3, by its own triggers."""
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

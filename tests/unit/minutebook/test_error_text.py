@@ -1,5 +1,3 @@
-"""What a followed task says of its end: short, and of the task's own frames."""
-
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial

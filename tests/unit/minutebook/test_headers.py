@@ -1,5 +1,3 @@
-"""Our header in the requests of tasks, as releases of Celery hold it."""
-
 from celery.app.task import Context
 
 from minutebook.discarded import headers_of, ours

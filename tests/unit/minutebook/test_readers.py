@@ -1,5 +1,3 @@
-"""Readers and their mappers, as they are registered."""
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any

@@ -50,7 +50,6 @@ class Known(Server):
         return {"answers": known}
 
     def await_asked(self, *asked: tuple[str, Any]) -> None:
-        """Wait until this is all that was asked."""
         assert wait_for(lambda: self.asked == [*asked], SOON_S), self.asked
 
 
@@ -71,7 +70,6 @@ def reporting() -> Iterator[Callable[..., tuple[Known, Reporter]]]:
 
 
 def in_child(act: Callable[[], None], *, is_killed: bool = False) -> None:
-    """Let a process that was forked act, and end."""
 
     def run() -> None:
         act()

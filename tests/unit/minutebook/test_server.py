@@ -19,7 +19,6 @@ Answer = tuple[int, Any]
 
 @contextmanager
 def asking(url: str) -> Iterator[Server]:
-    """Yield the server of a URL, which is closed afterwards."""
     server = Server(url, "token")
     try:
         yield server
@@ -29,7 +28,6 @@ def asking(url: str) -> Iterator[Server]:
 
 @contextmanager
 def answering(answer: Callable[[str], Answer]) -> Iterator[str]:
-    """Serve HTTP with one answer to each request; yield its URL."""
 
     class Answering(Handler):
         protocol_version = "HTTP/1.1"
@@ -49,7 +47,6 @@ def answering(answer: Callable[[str], Answer]) -> Iterator[str]:
 
 
 def asked(answer: Callable[[str], Answer]) -> Any:
-    """Return what a server that answers so is taken for."""
     with answering(answer) as url, asking(url) as server:
         return server.ask("/x", {}, 5)
 

@@ -1,5 +1,3 @@
-"""What tests of followed tasks get."""
-
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta

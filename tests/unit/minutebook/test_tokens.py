@@ -1,5 +1,3 @@
-"""Tokens that no header can hold: refused before httpx would name them in an error."""
-
 import pytest
 
 from minutebook import Client, actions

@@ -1,5 +1,3 @@
-"""Tasks of the user's Celery application: which ones actions may send, and what plans keep."""
-
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -26,7 +24,6 @@ def task(**step: Any) -> dict[str, Any]:
 
 
 def refusals(document: dict[str, Any], rules: CeleryRules) -> list[Problem]:
-    """Return the problems of an action that sends a task, none if it is saved."""
     context = ParseContext("UTC", datetime(2026, 11, 21, tzinfo=UTC), STEPS, celery=rules)
     try:
         parse_action(document, replace(context, trust=rules.trust))

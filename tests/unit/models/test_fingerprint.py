@@ -1,5 +1,3 @@
-"""One id that anyone can compute."""
-
 from datetime import UTC, datetime, timedelta, timezone
 from uuid import UUID
 

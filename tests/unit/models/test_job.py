@@ -1,5 +1,3 @@
-"""What a job is called."""
-
 from models.job import id_of
 
 

@@ -1,5 +1,3 @@
-"""Notices of an end: their kinds, targets, ids and delays."""
-
 from datetime import UTC, datetime, time, timedelta
 
 import pytest

@@ -1,5 +1,3 @@
-"""The state of an operation without a database."""
-
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -12,7 +10,6 @@ from runtime.database import default_engine
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A missing home folder, for the engine of this process."""
     monkeypatch.setenv("SCHED_HOME", str(tmp_path / "home"))
     default_engine.cache_clear()
     yield tmp_path / "home"

@@ -1,5 +1,3 @@
-"""Which workers run an operation, where they listen, and whether all of them are known."""
-
 import pytest
 
 from models.job import listed_queue

@@ -1,5 +1,3 @@
-"""Settings: their sources, and errors for wrong ones."""
-
 import logging
 import os
 import stat

@@ -1,5 +1,3 @@
-"""runtime/documents.py: a broken YAML text is refused with a place and a remedy that helps."""
-
 from time import process_time
 
 import pytest

@@ -1,5 +1,3 @@
-"""runtime/references.py: secrets are read at use, and only where the settings allow."""
-
 from pathlib import Path
 
 import pytest

@@ -1,5 +1,3 @@
-"""runtime/remedies.py: the remedy for a wrong setting is itself a right value."""
-
 from pathlib import Path
 
 import pytest

@@ -32,7 +32,6 @@ if sys.argv[1] != "ends":
 
 @pytest.fixture(autouse=True)
 def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A system's temporary folder of the test's own, with a short path for sockets."""
     folder = temporary_folder()
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr(tempfile, "tempdir", None)
@@ -41,7 +40,6 @@ def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def start(how: str) -> tuple[subprocess.Popen[bytes], Path]:
-    """Start a process with a folder; return both once it has it."""
     command = [sys.executable, "-P", "-c", USES_SCRATCH, how]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     process: subprocess.Popen[bytes] = subprocess.Popen(command, **pipes)  # type: ignore[call-overload]

@@ -1,5 +1,3 @@
-"""A clock that is off is logged once, and once when it is right again."""
-
 from datetime import UTC, datetime
 
 import pytest

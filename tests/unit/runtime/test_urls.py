@@ -1,5 +1,3 @@
-"""URLs of Redis Sentinel: the primary's name goes apart, and is required. Addresses in texts."""
-
 import pytest
 
 from broker.app import transport_options

@@ -29,8 +29,6 @@ def finding(
 
 @dataclass
 class Row:
-    """A row of `findings`."""
-
     id: UUID
     kind: str
     remedy: str

@@ -1,5 +1,3 @@
-"""What the home folder takes: each part by its name, and a warning when little is left."""
-
 import re
 from pathlib import Path
 

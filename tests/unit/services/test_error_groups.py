@@ -1,5 +1,3 @@
-"""Errors of the same text: what of them differs from one run to the next."""
-
 from time import process_time
 
 import pytest

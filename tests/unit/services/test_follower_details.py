@@ -1,5 +1,3 @@
-"""What is kept of a followed task's end: bounded, redacted, or nothing."""
-
 from typing import Any
 
 import pytest

@@ -1,5 +1,3 @@
-"""What the last runs of an action say: their figures, the last error, and since when."""
-
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4

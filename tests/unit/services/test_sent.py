@@ -1,5 +1,3 @@
-"""The task that a run sends: what its arguments show."""
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""services/verbs.py: what a declaration says of a request."""
-
 import pytest
 
 from models.roles import Permission

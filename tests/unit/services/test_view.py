@@ -1,5 +1,3 @@
-"""How views are written as JSON."""
-
 import json
 
 import pytest
@@ -24,8 +22,6 @@ def test_seconds_are_numbers_of_an_answer() -> None:
 
 
 class Named(View):
-    """A view with a text and a list."""
-
     name: str
     tags: tuple[str, ...] = ()
 

@@ -1,5 +1,3 @@
-"""Rules in words."""
-
 import pytest
 
 from models.action.plan import Plan

@@ -1,5 +1,3 @@
-"""The lease of an attempt: how one ends that was cut off."""
-
 import pytest
 
 from models.operation import OperationState

@@ -44,7 +44,6 @@ def run(context):
 
 @pytest.fixture
 def module(own_steps: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
-    """Write a module that can be imported; return its name."""
     path = list(sys.path)
     monkeypatch.syspath_prepend(tmp_path)
 

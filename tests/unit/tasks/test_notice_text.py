@@ -1,5 +1,3 @@
-"""The text of notices about missed occurrences: what, why, and the command that runs them."""
-
 from typing import Any
 
 from tasks.notices.text import content_of

@@ -19,7 +19,6 @@ def news() -> Progress:
 
 
 def taken(news: Progress, *, waits: bool = False) -> ProgressUpdate:
-    """Write what is new."""
     with news.being_written(waits=waits) as story:
         return story
 

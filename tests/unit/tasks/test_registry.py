@@ -1,5 +1,3 @@
-"""Modules of steps: what stops one from being loaded."""
-
 import pytest
 
 import minutebook

@@ -1,5 +1,3 @@
-"""Which secrets sign a webhook."""
-
 from datetime import UTC, datetime
 
 from pydantic import SecretStr
@@ -11,7 +9,6 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 def signed(settings: HookSettings) -> list[str]:
-    """Return the signatures of one webhook."""
     told = signature(secrets_of(settings, "shop"), "shop", "https://b.example.com", b"{}", NOON)
     return told.split(",")[1:]
 

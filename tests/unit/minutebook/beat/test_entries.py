@@ -36,7 +36,6 @@ class Weird(BaseSchedule):
 
 
 def moved(app: Celery) -> dict[str, Outcome]:
-    """Return what becomes of the entries of an application, read as the server reads a file."""
     written = read_json(json.dumps(schedule_of(app), allow_nan=False), longest=None)
     return {one.name: one for one in outcomes(entries_of(written, "beat.json", NOW), CONTEXT)}
 
@@ -152,7 +151,6 @@ class Once(Task[Any, Any]):
     """A task that keeps its runs apart when it is sent, as celery-once and celery-singleton do."""
 
     def apply_async(self, *args: Any, **kwargs: Any) -> Any:
-        """Send it, if it is not waiting already."""
         return super().apply_async(*args, **kwargs)
 
 
@@ -160,7 +158,6 @@ class InContext(Task[Any, Any]):
     """A task that runs within something of the application, as Flask's page shows it."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run it."""
         return self.run(*args, **kwargs)
 
 
@@ -170,7 +167,6 @@ class Mixed(InContext, Once):
 
 class Eager(Task[Any, Any]):
     def apply(self, *args: Any, **kwargs: Any) -> Any:
-        """Run it here."""
         return super().apply(*args, **kwargs)
 
 
@@ -178,7 +174,6 @@ class Mixin:
     """A class without Celery, as libraries offer it."""
 
     def apply_async(self, *args: Any, **kwargs: Any) -> Any:
-        """Send it, if it is not waiting already."""
         return super().apply_async(*args, **kwargs)  # type: ignore[misc]
 
 

@@ -1,5 +1,3 @@
-"""The next instants of an entry, by the `is_due` of Celery's own schedules."""
-
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any

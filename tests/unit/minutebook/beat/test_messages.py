@@ -27,7 +27,6 @@ DECLARED = {"task_queues": QUEUES}
 
 
 def by_hand(name: str, *_: object, **__: object) -> dict[str, Any] | None:
-    """Route tasks as a function of an application does."""
     return {"queue": "video", "priority": 4} if name == "tasks.it" else None
 
 

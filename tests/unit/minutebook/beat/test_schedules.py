@@ -1,5 +1,3 @@
-"""Schedules as JSON, compared with the instants of Celery's own objects."""
-
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any
@@ -51,7 +49,6 @@ def test_a_crontab_is_due_next_when_celery_says(given: Any) -> None:
 
 
 def next_of(given: Any, app: Celery) -> datetime:
-    """Return when a crontab is due next, as Celery says."""
     schedule: Any = maybe_schedule(given, app=app)
     since = schedule.maybe_make_aware(schedule.now())
     begin, span, _ = schedule.remaining_delta(since)

@@ -1,5 +1,3 @@
-"""Rules on the end of another action, and cycles of them."""
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""The health of an action, and the reason."""
-
 from datetime import UTC, datetime
 from typing import Any
 

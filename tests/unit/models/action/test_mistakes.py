@@ -37,7 +37,6 @@ KNOWN = KnownNames(
 
 
 def answered(mistake: dict[str, Any]) -> list[str]:
-    """Return the errors of a document, else its warnings."""
     given = mistake.get("document")
     if "changes" in mistake:
         given = action(**mistake["changes"], **dict.fromkeys(mistake.get("without", ()), ...))
@@ -60,7 +59,6 @@ def test_a_mistake_is_answered(mistake: dict[str, Any]) -> None:
 
 
 def record() -> None:
-    """Write what is answered now into the table."""
     rows = [json.dumps({**one, "says": answered(one)}, ensure_ascii=False) for one in MISTAKES]
     FILE.write_text("[\n  " + ",\n  ".join(rows) + "\n]\n", encoding="utf-8")
 

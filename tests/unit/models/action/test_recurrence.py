@@ -1,5 +1,3 @@
-"""Recurrence rules in a document."""
-
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any

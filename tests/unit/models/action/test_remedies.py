@@ -33,7 +33,6 @@ def remedy(document: object, path: str, **changes: Any) -> str:
 
 
 def advised(text: str) -> Any:
-    """Return the JSON at the end of a remedy."""
     return json.loads(text[min(at for at in (text.find("["), text.rfind('{"')) if at >= 0) :])
 
 

@@ -8,7 +8,6 @@ START = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
 
 
 def after(seconds: float) -> datetime:
-    """Return an instant after the start."""
     return START + timedelta(seconds=seconds)
 
 

@@ -1,5 +1,3 @@
-"""What an action knows and counts after an end."""
-
 from datetime import UTC, datetime
 
 import pytest

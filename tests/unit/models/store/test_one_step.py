@@ -1,5 +1,3 @@
-"""Progress as workers report it, in columns."""
-
 import pytest
 
 from models.store.operations.external_worker import progress_columns

@@ -1,5 +1,3 @@
-"""How a failed attempt ends: after which failure it is retried, and when."""
-
 from datetime import timedelta
 
 import pytest

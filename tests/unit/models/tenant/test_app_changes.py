@@ -1,5 +1,3 @@
-"""Changes between two documents of a small app, in words."""
-
 from typing import Any
 
 import pytest

@@ -20,7 +20,6 @@ SECRET = "s3cret"
 
 
 def answered(document: object) -> list[str]:
-    """Return the errors of a document, else the warnings of its domains."""
     try:
         app = parse_small_app(document)
     except InvalidSmallApp as refused:
@@ -29,7 +28,6 @@ def answered(document: object) -> list[str]:
 
 
 def values(document: object) -> list[object]:
-    """Return what is kept of the values that are refused."""
     try:
         parse_small_app(document)
     except InvalidSmallApp as refused:
@@ -46,7 +44,6 @@ def test_a_mistake_is_answered_and_shows_no_secret(mistake: dict[str, Any]) -> N
 
 
 def record() -> None:
-    """Write what is answered now into the table."""
     told = [{**one, "says": answered(one["document"])} for one in MISTAKES]
     rows = [json.dumps(one, ensure_ascii=False) for one in told]
     FILE.write_text("[\n  " + ",\n  ".join(rows) + "\n]\n", encoding="utf-8")

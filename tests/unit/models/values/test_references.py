@@ -1,5 +1,3 @@
-"""models/values/references.py: which texts are references to secrets."""
-
 import pytest
 
 from models.values.references import is_reference, parse_reference

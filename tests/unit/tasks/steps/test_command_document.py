@@ -1,5 +1,3 @@
-"""The document of the step `command`: what is refused, and what it says instead."""
-
 from datetime import UTC, datetime
 from typing import Any
 

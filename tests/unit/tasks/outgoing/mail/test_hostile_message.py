@@ -31,7 +31,6 @@ HOSTILE = st.lists(st.sampled_from(PARTS) | st.text(max_size=5), max_size=12).ma
 
 
 def sent(name: str, subject: str) -> bytes:
-    """Return the bytes of a message for Ann."""
     envelope = Envelope("mb@example.com", "ann@example.com", name, "<1.send@example.com>", NOW)
     return build_message(Content(subject, "text"), envelope).as_bytes()
 

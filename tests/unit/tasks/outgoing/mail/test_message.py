@@ -20,7 +20,6 @@ NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
 def envelope(
     address: str = "ann@example.com", name: str | None = "Ann", sender: str = "mb@example.com"
 ) -> Envelope:
-    """Return a valid envelope."""
     return Envelope(sender, address, name, "<1.send@example.com>", NOW)
 
 
@@ -61,7 +60,6 @@ def test_names_and_subjects_of_any_language() -> None:
 
 
 def with_headers(**more: Any) -> EmailMessage:
-    """Return a message as a mail program reads it, with more in its envelope."""
     raw = build_message(Content("Hello", "text"), replace(envelope(), **more)).as_bytes()
     message = message_from_bytes(raw, policy=default)
     assert isinstance(message, EmailMessage)
