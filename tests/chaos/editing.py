@@ -43,7 +43,6 @@ class Editor:
         self.author = ChangeContext("the storm", DEFAULT_APP, specs, TICK)
         self.error: BaseException | None = None
         self.done = 0
-        self.refused = 0
         self._stop = Event()
 
     def begin(self, random: Random, count: int, name: str = "storm") -> None:
@@ -79,10 +78,9 @@ class Editor:
             if self._stop.wait(max(0.0, edit.at_s - (monotonic() - started))):
                 return
             try:
-                self._edit(edit)
-                self.done += 1
-            except REFUSED:
-                self.refused += 1
+                with suppress(*REFUSED):
+                    self._edit(edit)
+                    self.done += 1
             except BaseException as error:
                 self.error = error
                 return

@@ -108,10 +108,6 @@ def put(number: int, new: dict[str, Any]) -> Break:
     return lambda facts: facts.log.insert(number, new)
 
 
-def replaced_steps(facts: Facts) -> None:
-    facts.tables["revisions"][0]["document"]["operations"]["third"] = True
-
-
 def one_more_span(facts: Facts) -> None:
     facts.tables["missed_spans"].append(facts.tables["missed_spans"][0])
 

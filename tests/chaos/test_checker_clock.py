@@ -20,7 +20,6 @@ from tests.chaos.histories import (
     operation,
     without,
 )
-from tests.chaos.lived import ABOUT, Stretch, merged, repeated, true_instants
 from tests.ticks import MINUTE, SECOND
 
 Row = dict[str, Any]
@@ -129,46 +128,3 @@ def test_times_of_steps_are_compared_with_the_database_s_clock() -> None:
     logged(6, at=minute(7) - 60 * MINUTE - SECOND)(facts)
 
     assert rules_broken(facts) == {"no_side_effect_without_a_running_attempt"}
-
-
-@pytest.mark.parametrize(
-    ("journal", "expected"),
-    [
-        pytest.param([], [], id="no_journal"),
-        pytest.param(
-            [clock(0 * MINUTE, MINUTE), clock(MINUTE, 2 * MINUTE, 5 * MINUTE)], [], id="forward"
-        ),
-        pytest.param(
-            [clock(0 * MINUTE, 5 * MINUTE), clock(5 * MINUTE, 6 * MINUTE, -2 * MINUTE)],
-            [Stretch(START + 3 * MINUTE - ABOUT, START + 5 * MINUTE + ABOUT)],
-            id="back",
-        ),
-        pytest.param(
-            [{"what": "ahead", "since": START, "at": START + MINUTE}],
-            [Stretch(START - ABOUT, START + MINUTE + ABOUT)],
-            id="decided_ahead",
-        ),
-        pytest.param(
-            [{**clock(MINUTE, MINUTE, -MINUTE), "until": None}, clock(0 * MINUTE, 5 * MINUTE)],
-            [Stretch(START - ABOUT, START + 5 * MINUTE + ABOUT)],
-            id="nobody_knows_whether_it_was_set",
-        ),
-    ],
-)
-def test_repeated_stretches_are_found(journal: list[Row], expected: list[Stretch]) -> None:
-    assert repeated(journal) == expected
-
-
-def test_adjacent_stretches_are_joined() -> None:
-    found = merged([Stretch(minute(3), minute(4)), Stretch(minute(1), minute(3))])
-
-    assert found == [Stretch(minute(1), minute(4))]
-
-
-def test_an_instant_shown_twice_has_two_true_instants() -> None:
-    back = clock(6 * MINUTE, 10 * MINUTE, -4 * MINUTE)
-    journal = [clock(0 * MINUTE, 6 * MINUTE), back]
-
-    found = true_instants(journal, START + 3 * MINUTE)
-
-    assert found == [START + 3 * MINUTE, START + 7 * MINUTE]
