@@ -70,14 +70,6 @@ def test_numbers_that_json_does_not_have_are_null(shop: Work, call: Call) -> Non
     assert done.out == '{"a": null, "b": [null, 1.0], "c": 0.5}\n'
 
 
-@pytest.mark.usefixtures("shop")
-def test_staging_is_what_was_refreshed_last(call: Call) -> None:
-    done = call("app", "data", "shop", "sales", "--staging")
-
-    assert done.code == 0
-    assert len(done.out.splitlines()) == 3
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [

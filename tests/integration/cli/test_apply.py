@@ -88,14 +88,6 @@ def test_verbose_shows_each_action(call: Call, write: Write) -> None:
     assert done.out.splitlines()[-1] == "created 12, changed 0, unchanged 0"
 
 
-def test_add_summarizes_more_than_a_few(call: Call, write: Write) -> None:
-    documents = "\n".join(json.dumps(make_document(name=f"n{n}")) for n in range(11))
-
-    done = call("action", "add", write(documents, "all.jsonl"))
-
-    assert done.out == "created 11, changed 0, unchanged 0\n"
-
-
 def test_a_dry_run_shows_the_old_rule_in_its_own_zone(call: Call, write: Write) -> None:
     def due_in(zone: str) -> str:
         when = {"cron_rule": "0 7 * * *", "timezone": zone}

@@ -15,41 +15,15 @@ import sqlalchemy as sa
 from broker.names import parse_queues
 from cli.main import run
 from models.store.schema import needed
-from models.tables import actions, operations
+from models.tables import operations
 from processes import daemon
 from runtime.config import load_settings
-from runtime.database import make_engine, reading
+from runtime.database import make_engine
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Result, Write
 
 DEMO = Path(__file__).parents[3] / "examples" / "demo"
 WEEKLY = DEMO / "actions" / "weekly-update.json"
-
-
-def count(tmp_path: Path, table: sa.Table) -> int:
-    engine = make_engine(load_settings(tmp_path / "home", {}))
-    with reading(engine) as connection:
-        return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
-
-
-def test_the_weekly_update_is_checked_added_and_shown(call: Call, tmp_path: Path) -> None:
-    checked = call("action", "check", str(WEEKLY))
-
-    assert checked.code == 0
-    assert count(tmp_path, actions) == 0
-    assert "at 07:00 on Monday (0 7 * * 1), Europe/Paris" in checked.out
-    assert "Europe/Paris   " in checked.out
-    assert "T06:00:00Z" in checked.out or "T05:00:00Z" in checked.out
-    assert checked.out.count("Mon ") == 5
-
-    added = call("action", "add", str(WEEKLY))
-
-    assert (added.code, added.err) == (0, "")
-    assert added.out.startswith("created weekly update (")
-    shown = call("action", "show", "weekly update", "--json").json
-    assert shown["document"]["when"] == {"cron_rule": "0 7 * * 1", "timezone": "Europe/Paris"}
-    assert (shown["standing"], shown["revision"]) == ("active", 1)
-    assert len(call("action", "next", "weekly update", "--count", "3", "--json").json) == 3
 
 
 def test_a_manual_run_without_a_broker_is_recorded_and_stays_pending(

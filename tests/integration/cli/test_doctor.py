@@ -134,17 +134,6 @@ def test_everything_down_is_told_in_bounded_time(settings: Settings, examine: Ex
     }  # fmt: skip
 
 
-def test_a_home_that_others_may_enter(
-    engine: sa.Engine, settings: Settings, examine: Examine
-) -> None:
-    settings.home.chmod(0o755)
-
-    _, found = examine()
-
-    assert found["home"][0]["level"] == "warning"
-    assert found["home"][0]["remedy"] == f"chmod 700 {settings.home}"
-
-
 def test_a_home_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = run(["doctor", "--home", str(tmp_path / "nowhere")])
 
@@ -153,13 +142,6 @@ def test_a_home_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "fault    home" in out
     assert "fault    database    there is none yet" in out
     assert list(tmp_path.iterdir()) == []
-
-
-def test_settings_that_nobody_knows(engine: sa.Engine, examine: Examine) -> None:
-    _, found = examine(SCHED_WORKER_QICK="2")
-
-    assert found["settings"][0]["level"] == "warning"
-    assert "did you mean SCHED_WORKER_QUICK?" in found["settings"][0]["text"]
 
 
 def test_a_wrong_setting_is_a_fault(engine: sa.Engine, examine: Examine) -> None:
@@ -193,14 +175,19 @@ def test_what_actions_need(engine: sa.Engine, settings: Settings, examine: Exami
     ]  # fmt: skip
 
 
-def test_an_older_tz_release_is_a_fault(
+def test_what_is_not_as_it_should_be_is_named(
     engine: sa.Engine, settings: Settings, examine: Examine
 ) -> None:
-    alive(engine, settings)
+    settings.home.chmod(0o755)
     with engine.begin() as connection:
         key_values.set_value(connection, "tz_release", "2999z")
 
-    assert examine()[1]["time zones"][0]["level"] == "fault"
+    found = examine(SCHED_WORKER_QICK="2")[1]
+
+    wrong = {what: found[what][0]["level"] for what in ("home", "settings", "time zones")}
+    assert wrong == {"home": "warning", "settings": "warning", "time zones": "fault"}
+    assert found["home"][0]["remedy"] == f"chmod 700 {settings.home}"
+    assert "did you mean SCHED_WORKER_QUICK?" in found["settings"][0]["text"]
 
 
 def test_checks_that_hang_are_faults_and_the_others_are_told() -> None:

@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -15,10 +14,6 @@ from runtime.database import make_engine
 from tests.factories import make_action, make_operation
 from tests.integration.cli.conftest import Call
 from tests.unit.models.action.minimal import NOW
-
-
-def test_the_version_is_the_package_s(call: Call) -> None:
-    assert call("--version").out == f"minutebook {version('minutebook')}\n"
 
 
 def test_bash_takes_the_script() -> None:

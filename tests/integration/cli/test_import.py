@@ -172,16 +172,6 @@ def test_an_export_keeps_what_a_terminal_must_not_show(call: Call, write: Write)
     assert [one["description"] for one in exported] == [document["description"]]
 
 
-def test_an_export_reads_documents_alone(
-    call: Call, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    call("action", "add", write([make_document(name="b"), make_document(name="a")]))
-    # It reads an action's last operations and its next occurrences.
-    monkeypatch.setattr("services.upcoming.shown_in", None)
-
-    assert [one["name"] for one in call("export").json] == ["a", "b"]
-
-
 def test_an_export_as_json_can_be_applied_again(call: Call, write: Write) -> None:
     file = write(schedule(close={"every_s": 900}, night=DAILY), "beat.json")
     call("import", "beat", file, "--apply")

@@ -177,21 +177,6 @@ def test_a_wait_in_vain_for_a_backfill_is_exit_code_1(call: Call, engine: sa.Eng
     assert f"look again: minutebook action show {result.json['uid']}\n" in result.err
 
 
-def test_all_active_actions_are_run_at_once(call: Call, engine: sa.Engine, broker: Broker) -> None:
-    for name in ("one", "two"):
-        make_action(engine, name=name)
-    make_action(engine, name="paused", active=False)
-    make_action(engine, name="welcome", when={"on": "instance.user.activated"})
-
-    result = call("action", "run", "--all", "--json")
-
-    assert (result.code, result.err) == (0, "")
-    assert [one["action"] for one in result.json] == ["one", "two"]
-    assert sorted(one["id"] for one in result.json) == sorted(
-        message[0] for message in broker.messages("quick")
-    )
-
-
 def test_one_that_is_active_already_does_not_stop_the_others(call: Call, engine: sa.Engine) -> None:
     for name in ("one", "two"):
         make_action(engine, name=name)

@@ -1,8 +1,6 @@
 """`minutebook template …` and the check of templates at save, as a user calls them."""
 
 import json
-from email import message_from_bytes
-from email.policy import default
 from pathlib import Path
 
 import pytest
@@ -77,10 +75,3 @@ def test_a_test_mail_that_nobody_took_is_a_failure_whose_answer_hides_nothing(
 
     assert code == 1
     assert err == "error: the test mail was not accepted: 550 nobody \\u202e here\n"
-
-
-def test_without_a_server_a_test_mail_is_a_file(shop: Call, home: Path) -> None:
-    shop("--app", "shop", "template", "send-test", "plain", "--to", "eve@example.com")
-
-    (file,) = (home / "mail").iterdir()
-    assert message_from_bytes(file.read_bytes(), policy=default)["To"] == "eve@example.com"
