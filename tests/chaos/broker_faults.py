@@ -19,8 +19,6 @@ MOST_FORGED = 20
 
 
 class Server(Protocol):
-    """A broker's server."""
-
     @property
     def url(self) -> str:
         """The broker's URL for Celery."""
@@ -52,8 +50,6 @@ class Messages(Protocol):
 
 
 class BrokerFaults:
-    """The faults of one broker."""
-
     def __init__(
         self, installation: Installation, server: Server, messages: Messages, later: Later
     ) -> None:
@@ -61,7 +57,6 @@ class BrokerFaults:
         self.later = later
 
     def acts(self) -> dict[str, Callable[[Fault], None]]:
-        """Return the faults of a broker."""
         return {
             "stop broker": lambda fault: self._stop(fault, signal.SIGTERM),
             "kill broker": lambda fault: self._stop(fault, signal.SIGKILL),

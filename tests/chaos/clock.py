@@ -72,7 +72,6 @@ class Clock:
         self._write()
 
     def acts(self) -> dict[str, Callable[[Fault], None]]:
-        """Return the faults of a clock."""
         return {
             "set clock forward": self._forward,
             "set clock back": self._back,
@@ -157,7 +156,6 @@ class Clock:
 
 
 def file_of(home: Path) -> Path:
-    """Return the file that shifts the clock of an installation on SQLite."""
     return home / "storm.clock"
 
 

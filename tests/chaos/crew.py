@@ -18,8 +18,6 @@ GONE = (psutil.Error, ProcessLookupError, AssertionError)
 
 
 class Crew:
-    """All daemons and workers, by name."""
-
     def __init__(self, installation: Installation, later: Later) -> None:
         self.installation, self.later = installation, later
         self._processes: dict[str, Process] = {}
@@ -33,7 +31,6 @@ class Crew:
                     self._processes[name] = starts[role]()
 
     def acts(self) -> dict[str, Callable[[Fault], None]]:
-        """Return the faults of processes."""
         return {
             "kill daemon": lambda fault: self._kill(self._one("daemon", fault)),
             "kill both daemons": lambda _: self._kill(*self._all("daemon")),
@@ -94,7 +91,6 @@ def freeze_tree(pid: int, fault: Fault, later: Later) -> None:
 
 
 def thaw_tree(process: psutil.Process) -> None:
-    """Thaw a process and its children."""
     with suppress(*GONE):
         # The parent first: it must reap children, and gone ones block no other.
         process.resume()

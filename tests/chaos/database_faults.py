@@ -14,8 +14,6 @@ SURVIVES_A_CRASH = ("-c", "fsync=off", "-c", "full_page_writes=off")
 
 
 class DatabaseFaults:
-    """The faults of a PostgreSQL server, or of an SQLite file."""
-
     def __init__(self, installation: Installation, server: PostgreSQL | None, later: Later) -> None:
         self.installation, self.server, self.later = installation, server, later
 
@@ -26,7 +24,6 @@ class DatabaseFaults:
             self.server.start(SURVIVES_A_CRASH)
 
     def acts(self) -> dict[str, Callable[[Fault], None]]:
-        """Return the faults of the store."""
         server = self.server
         if server is None:
             return {"lock database": self._lock}

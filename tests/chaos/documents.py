@@ -81,7 +81,6 @@ def random_steps(random: Random) -> dict[str, Any]:
 
 
 def random_parameters(random: Random) -> dict[str, Any]:
-    """Return the parameters of one step."""
     return {
         "ms": random.choice((0, 0, 0, 0, 200, 600, 1500, 4000)),
         "fail": random.choice((0, 0, 0, 0, 1, 2, 9)),

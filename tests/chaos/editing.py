@@ -55,13 +55,11 @@ class Editor:
                 set_back(self.installation.engine, changed.uid, since)
 
     def follow(self, schedule: list[Fault]) -> Thread:
-        """Start the edits."""
         thread = Thread(target=self._follow, args=(schedule,), name="editor", daemon=True)
         thread.start()
         return thread
 
     def stop(self) -> None:
-        """Stop the edits."""
         self._stop.set()
 
     def end_all(self) -> None:

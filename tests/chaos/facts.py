@@ -46,7 +46,6 @@ class Facts:
 
 
 def from_sqlite(database: Path, log: Path, journal: Path) -> Facts:
-    """Read an installation on SQLite."""
     connection = sqlite3.connect(database)
     connection.execute("BEGIN")
     try:
@@ -60,7 +59,6 @@ def from_sqlite(database: Path, log: Path, journal: Path) -> Facts:
 
 
 def from_postgresql(url: str, log: Path, journal: Path) -> Facts:
-    """Read an installation on PostgreSQL."""
     with psycopg.connect(url) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         tables = {
@@ -99,7 +97,6 @@ def _rows(columns: str, found: list[Any]) -> list[Row]:
 
 
 def instant_of(value: str | datetime) -> datetime:
-    """Return a stored instant as aware UTC."""
     at = datetime.fromisoformat(value) if isinstance(value, str) else value
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
 

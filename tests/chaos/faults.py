@@ -61,11 +61,9 @@ class Fault:
 
     @property
     def victim(self) -> str:
-        """What the fault affects."""
         return self.kind.split()[-1]
 
     def __str__(self) -> str:
-        """Return it as a line of the schedule."""
         lasting = f" for {self.lasts_s:.1f} s" if self.lasts_s else ""
         return f"{self.at_s:6.2f} {self.kind}{lasting} ({self.number % 100})"
 
@@ -93,7 +91,6 @@ def faults(seed: int, store: str, seconds: float) -> list[Fault]:
 
 
 def edits(seed: int, seconds: float) -> list[Fault]:
-    """Return the edits of a storm of `seconds`, in order."""
     random = Random(f"edits {seed}")
     found = []
     at = random.uniform(1.0, 3.0)
@@ -105,5 +102,4 @@ def edits(seed: int, seconds: float) -> list[Fault]:
 
 
 def lines(schedule: Sequence[Fault]) -> str:
-    """Return a schedule as lines."""
     return "\n".join(map(str, schedule))

@@ -23,8 +23,6 @@ Key = tuple[str, int]
 
 
 class History:
-    """The past of one installation."""
-
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self.actions = {row["uid"]: row for row in facts.tables["actions"]}
@@ -49,7 +47,6 @@ class History:
 
     @cached_property
     def revisions(self) -> dict[str, list[Row]]:
-        """The revisions of each action, oldest first."""
         found: dict[str, list[Row]] = defaultdict(list)
         for row in sorted(self.facts.tables["revisions"], key=lambda row: row["number"]):
             found[row["action_uid"]].append(row)
@@ -68,7 +65,6 @@ class History:
 
     @cached_property
     def scheduled(self) -> list[Row]:
-        """The operations that a schedule recorded."""
         return [row for row in self.operations.values() if not self.is_manual(row)]
 
     def is_manual(self, operation: Row) -> bool:
@@ -103,7 +99,6 @@ class History:
         return any(one.has(at) for one in self.undone)
 
     def is_doubtful(self, uid: str, at: datetime) -> bool:
-        """Return whether the occurrences of an action at an instant are uncertain."""
         return any(one.has(at) for one in self.doubtful[uid])
 
     def _doubts_of(self, uid: str) -> list[Stretch]:
@@ -144,12 +139,10 @@ class History:
         return found
 
     def document_of(self, uid: str, revision: int) -> Row:
-        """Return the document of an action's revision."""
         found: Row = self.revisions[uid][revision - 1]["document"]
         return found
 
     def document(self, operation: Row) -> Row:
-        """Return the document of an operation."""
         return self.document_of(operation["action_uid"], operation["revision"])
 
     def policy(self, operation: Row) -> Row:
@@ -162,7 +155,6 @@ class History:
         return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{uid} | {at:%Y-%m-%dT%H:%M:%SZ}"))
 
     def attempts_of(self, id: str) -> list[Row]:
-        """Return an operation's attempts, in order."""
         found = [row for (operation, _), row in self.attempts.items() if operation == id]
         return sorted(found, key=lambda row: row["attempt"])
 
@@ -180,7 +172,6 @@ class History:
 
 
 def is_of_application(operation: Row) -> bool:
-    """Return whether an operation is a task of the user's own application."""
     return not operation["task"].startswith(OURS)
 
 

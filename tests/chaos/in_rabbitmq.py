@@ -14,8 +14,6 @@ MOST_SHUFFLED = 500
 
 
 class InRabbitMQ:
-    """The messages in one node."""
-
     def __init__(self, node: RabbitMQ) -> None:
         self.node = node
 
@@ -26,7 +24,6 @@ class InRabbitMQ:
                 channel.queue_purge(queue)
 
     def repeat(self) -> None:
-        """Deliver some of those that wait twice more."""
         # Those that were looked at go back when the channel closes.
         with self.node.channel() as channel:
             for queue in QUEUES:
@@ -35,7 +32,6 @@ class InRabbitMQ:
                         channel.basic_publish(_again(message), routing_key=queue)
 
     def shuffle(self, random: Random) -> None:
-        """Deliver those that wait in another order."""
         with self.node.channel() as channel:
             for queue in QUEUES:
                 messages = list(_waiting(channel, queue, MOST_SHUFFLED))

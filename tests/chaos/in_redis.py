@@ -10,8 +10,6 @@ MOST_REPEATED = 50
 
 
 class InRedis:
-    """The messages in one Redis."""
-
     def __init__(self, installation: Installation) -> None:
         self.installation = installation
 
@@ -21,12 +19,10 @@ class InRedis:
             client.flushall()
 
     def repeat(self) -> None:
-        """Deliver some of those that wait twice more."""
         for queue in QUEUES:
             self.installation.repeat_messages(queue, 2, most=MOST_REPEATED)
 
     def shuffle(self, random: Random) -> None:
-        """Deliver those that wait in another order."""
         with self.installation.broker.client() as client:
             for queue in QUEUES:
                 raws = client.lrange(queue, 0, -1)

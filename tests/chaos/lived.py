@@ -22,7 +22,6 @@ class Stretch:
     until: datetime
 
     def has(self, at: datetime) -> bool:
-        """Whether an instant lies in it."""
         return self.after < at <= self.until
 
 

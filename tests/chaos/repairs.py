@@ -28,7 +28,6 @@ class Repairs:
         self._threads[-1].start()
 
     def has(self, victim: str) -> bool:
-        """Return whether a repair of `victim` is pending."""
         return any(one.name == victim and one.is_alive() for one in self._threads)
 
     def end(self) -> None:

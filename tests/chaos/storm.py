@@ -98,7 +98,6 @@ class Storm:
         return found + violations(self.facts())
 
     def facts(self) -> Facts:
-        """Return the facts to check."""
         if self.server is None:
             database = self.installation.home / "minutebook.db"
             return from_sqlite(database, self.log, self.journal.path)
@@ -176,7 +175,6 @@ class Storm:
 
 
 def environment(home: Path) -> dict[str, str]:
-    """Return the environment of a storm's processes besides the installation's settings."""
     return {
         "SCHED_STEP_MODULES": "storm_steps",
         "PYTHONPATH": str(Path(__file__).parent),

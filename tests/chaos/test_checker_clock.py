@@ -31,7 +31,6 @@ def clock(since: timedelta, until: timedelta, shift: timedelta = 0 * MINUTE) -> 
 
 
 def with_journal(*rows: Row) -> Facts:
-    """Return the history without violations, with this journal."""
     facts = kept()
     facts.journal.extend(rows)
     return facts
@@ -51,7 +50,6 @@ def asked(facts: Facts, **changes: Any) -> Row:
 
 
 def rules_broken(facts: Facts) -> set[str]:
-    """Return the names of the violated rules."""
     return {violation.split(":")[0] for violation in violations(facts)}
 
 

@@ -24,7 +24,6 @@ PLACES = [*((store, "redis") for store in STORES), ("postgresql", "rabbitmq")]
 
 
 def any_seed() -> int:
-    """Return a random seed."""
     return SystemRandom().randrange(10**9)
 
 
@@ -34,7 +33,6 @@ def say(text: str) -> None:
 
 
 def counted(storm: Storm, facts: Facts) -> str:
-    """Return the number of facts."""
     certain = sum(map(len, History(facts).expected.values()))
     operations, attempts = len(facts.tables["operations"]), len(facts.tables["attempts"])
     return (

@@ -13,8 +13,6 @@ from tests.fuzz.mutation import mutated
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An input that failed, as small as it could be made, and how."""
-
     given: bytes
     text: str
 

@@ -13,7 +13,6 @@ def kept(kind: str) -> dict[str, bytes]:
 
 
 def keep(kind: str, given: bytes) -> Path:
-    """Write an input that failed; return its file."""
     file = FOLDER / kind / f"found-{sha256(given).hexdigest()[:12]}"
     file.write_bytes(given)
     return file

@@ -12,8 +12,6 @@ _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\w.+-]+|[^\w\s]', re.DOTALL)
 
 
 class How(Enum):
-    """What one edit does to the input."""
-
     INSERT = auto()
     REPLACE = auto()
     REPEAT = auto()

@@ -123,7 +123,6 @@ def test_an_empty_database_is_refused_with_the_remedy(empty: sa.Engine) -> None:
 
 @pytest.fixture(params=branches(), ids=lambda one: one.name or "kernel")
 def branch(request: pytest.FixtureRequest) -> Branch:
-    """Each branch of the migrations."""
     found: Branch = request.param
     return found
 

@@ -41,8 +41,6 @@ def _registry() -> Registry:
 
 
 class Crew:
-    """What the processes of a world do."""
-
     def __init__(self, world: "World") -> None:
         self.world, self.loom = world, world.loom
         self.registry = _registry()
@@ -128,11 +126,9 @@ class Crew:
         return False
 
     def note(self, context: StepContext, step: str, what: str, *, repeatable: bool) -> None:
-        """Write the line of a step's effect."""
         self.line(str(context.operation_id), context.attempt, step, what, repeatable=repeatable)
 
     def line(self, id: str, attempt: int, step: str, what: str, *, repeatable: bool) -> None:
-        """Write a line of the log that steps write."""
         line = {"operation": id, "attempt": attempt, "step": step, "what": what}
         self.world.log.append(
             {**line, "repeatable": repeatable, "pid": self.loom.name, "at": self.loom.now}

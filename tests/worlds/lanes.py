@@ -19,7 +19,6 @@ MOST_LINES = 30
 
 
 def say(*lines: object) -> None:
-    """Write lines."""
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()
 
@@ -34,14 +33,12 @@ class Tally:
     met: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def live(self, plan: Plan, server: PostgreSQL | None) -> list[str]:
-        """Live through a world; return its violations."""
         world = World(plan, server)
         found = world.run()
         self.add(Tally(1, world.loom.steps, len(found), world.faults.met))
         return found
 
     def add(self, other: "Tally") -> None:
-        """Add what others have met."""
         self.worlds += other.worlds
         self.steps += other.steps
         self.violations += other.violations

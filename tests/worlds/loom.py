@@ -43,12 +43,10 @@ class Actor:
 
     @property
     def place(self) -> str:
-        """The kind of process, and its step."""
         return f"{self.role}: {self.step}"
 
     @property
     def is_alive(self) -> bool:
-        """Whether it has something left to do."""
         return not (self.is_killed or self.thread.dead)
 
     def kill(self) -> None:
@@ -82,7 +80,6 @@ class Loom:
 
     @property
     def name(self) -> str:
-        """The name of the running actor."""
         return "" if self.actor is None else self.actor.name
 
     @property
@@ -91,7 +88,6 @@ class Loom:
         return (self.now - self.begun_at).total_seconds()
 
     def later(self, seconds: float) -> datetime:
-        """Return the instant in so many seconds."""
         return self.now + timedelta(seconds=seconds)
 
     def start(self, name: str, act: Act, within_s: float = 0.0) -> Actor:

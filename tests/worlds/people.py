@@ -37,7 +37,6 @@ class People(Editor):
         self.world, self.loom = world, world.loom
 
     def admin(self) -> None:
-        """Make the edits of the plan at their times."""
         for edit in self.world.plan.edits:
             if edit.at_s > self.loom.elapsed_s:
                 self.loom.pause("think", edit.at_s - self.loom.elapsed_s)

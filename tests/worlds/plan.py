@@ -72,7 +72,6 @@ class Plan:
 
 
 def drawn(seed: int) -> Plan:
-    """Return the plan of a seed."""
     random = Random(f"world {seed}")
     longest = {kind: most for kind, _, most in FAULTS}
 

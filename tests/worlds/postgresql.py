@@ -106,7 +106,6 @@ class PostgreSQLDatabase(Database):
         """Make no back-up: those are met in the first lane."""
 
     def close(self) -> None:
-        """Forget it."""
         self._monitor.close()
         self.engine.dispose()
 

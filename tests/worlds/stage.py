@@ -76,7 +76,6 @@ class Faults:
         return found
 
     def strikes(self, what: str) -> bool:
-        """Return whether a fault strikes this step."""
         chance = self.chances.get(what, 0.0)
         found = chance > 0 and self.loom.random.random() < chance
         if found:
@@ -90,7 +89,6 @@ class Faults:
             self.met[actor.place, what] += 1
 
     def end(self) -> None:
-        """Let all faults be over."""
         self._until, self.chances = {}, {}
 
 
@@ -114,7 +112,6 @@ class Database:
         event.listen(self.engine, "commit", self._at_commit)
 
     def now(self) -> datetime:
-        """Return what its clock shows."""
         return self.loom.now + timedelta(seconds=self.shift_s)
 
     def rows(self, statement: str) -> list[Any]:
@@ -130,7 +127,6 @@ class Database:
         return before != self._changes
 
     def copy(self) -> sqlite3.Connection | None:
-        """Return a back-up."""
         copy = sqlite3.connect(":memory:", check_same_thread=False)
         self._connection.backup(copy)
         return copy
@@ -140,7 +136,6 @@ class Database:
         copy.backup(self._connection)
 
     def close(self) -> None:
-        """Forget it."""
         self.engine.dispose()
         self._connection.close()
 

@@ -8,7 +8,6 @@ from tests.acceptance.processes import ROOT
 
 
 def lived(*arguments: str) -> tuple[int, list[str]]:
-    """Return the exit status and the output of some worlds."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.worlds", "--processes", "1", *arguments],
         cwd=ROOT, capture_output=True, text=True, check=False,

@@ -122,11 +122,9 @@ class Move:
         return self.row["id"], int(self.row["attempt"])
 
     def was(self, name: str) -> Any:
-        """Return a column as it was."""
         return self.row[f"old_{name}"]
 
     def has_become(self, state: str) -> bool:
-        """Return whether it came to a state."""
         return bool(self.row["state"] == state != self.row["old_state"])
 
     def is_counted(self, name: str) -> bool:

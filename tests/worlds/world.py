@@ -82,7 +82,6 @@ class Notes(list[dict[str, Any]]):
     path = Path()
 
     def note(self, what: str, **values: object) -> None:
-        """Append one fact."""
         self.append(_line({"what": what, **values}))
 
 
@@ -165,20 +164,16 @@ class World:
 
     @property
     def store(self) -> str:
-        """The store of the database."""
         return self.database.store
 
     @property
     def engine(self) -> Any:
-        """The database, as tests look at it."""
         return self.database.engine
 
     def now(self) -> datetime:
-        """Return what the database's clock shows."""
         return self.database.now()
 
     def tell(self, text: str) -> None:
-        """Add a line to the story."""
         who = "" if self.loom.actor is None else f"{self.loom.actor.name}: "
         self.story.append(f"{self.loom.elapsed_s:7.1f} s, {self.now():%H:%M:%S} {who}{text}")
 
@@ -410,7 +405,6 @@ class World:
         self.watch.forget()
 
     def facts(self) -> Facts:
-        """Return what the rules look at."""
         tables = {
             name: _rows(columns, self.database.rows(_selecting(name)))
             for name, columns in COLUMNS.items()

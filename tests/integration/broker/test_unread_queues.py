@@ -30,7 +30,6 @@ def watched(engine: sa.Engine) -> dict[str, Watched]:
 
 
 def send(engine: sa.Engine, minute: int, step: dict[str, str] | None = None) -> None:
-    """Send a task to a queue of the application."""
     step, when = step or {"queue": "reports"}, {"cron_rule": "0 3 1 1 *", "timezone": "UTC"}
     action = celery_action(engine, step=step, name=f"task {minute}", when=when)
     id = make_operation(engine, action, NOON)

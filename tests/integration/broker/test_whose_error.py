@@ -41,13 +41,11 @@ def on_rabbitmq(rabbitmq: RabbitMQ, home_of: Callable[[str], Settings]) -> Itera
 
 
 def ours(engine: sa.Engine, queue: str = "quick") -> UUID:
-    """Record an operation of our workers that is due."""
     action = make_action(engine, name=f"of queue {queue}", policy={"queue": queue})
     return _due(engine, make_operation(engine, action, NOON))
 
 
 def theirs(engine: sa.Engine, queue: str = "celery") -> UUID:
-    """Record an operation of the application's workers that is due."""
     action = celery_action(engine, name=f"sent to {queue}", step={"queue": queue})
     return _due(engine, make_operation(engine, action, NOON))
 

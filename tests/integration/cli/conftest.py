@@ -24,15 +24,12 @@ from web.app import make_app
 
 
 class Result(NamedTuple):
-    """What a command answered."""
-
     code: int
     out: str
     err: str
 
     @property
     def json(self) -> Any:
-        """What it printed, read as JSON."""
         return json.loads(self.out)
 
 
@@ -94,8 +91,6 @@ def server(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> I
 
 @pytest.fixture
 def call(home: Path, capsys: pytest.CaptureFixture[str]) -> Call:
-    """Call `minutebook` on the home folder."""
-
     def call(*arguments: str) -> Result:
         code = run(arguments)
         captured = capsys.readouterr()
@@ -126,8 +121,6 @@ def on_terminal(home: Path) -> Call:
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Write a document to a file; return its path."""
-
     def write(document: object, name: str = "action.json") -> str:
         path = tmp_path / name
         path.write_text(document if isinstance(document, str) else json.dumps(document))

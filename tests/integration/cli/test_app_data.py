@@ -20,13 +20,11 @@ ROWS = 'id,day,paid,open,note\n1,2026-11-23,12.50,true,"a, b"\n2,2026-11-24,,fal
 
 @pytest.fixture
 def settings(home_of: Callable[[str], Settings]) -> Settings:
-    """Settings on SQLite."""
     return home_of("sqlite")
 
 
 @pytest.fixture
 def home(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The home folder of the settings, which every command takes."""
     monkeypatch.setenv("SCHED_HOME", str(settings.home))
     return settings.home
 

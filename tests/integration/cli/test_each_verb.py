@@ -60,7 +60,6 @@ BY_NAME = {"app": "default", "key": "deploy 7"}
 
 
 def sample(kind: Any) -> Any:
-    """Return a value of a type."""
     origin, parts = get_origin(kind), get_args(kind)
     if kind in SAMPLES:
         return SAMPLES[kind]

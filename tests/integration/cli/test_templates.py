@@ -29,7 +29,6 @@ APP = {
 
 @pytest.fixture
 def shop(call: Call, tmp_path: Path) -> Call:
-    """Call `minutebook` where the small app `shop` is."""
     (tmp_path / "shop.json").write_text(json.dumps(APP))
     assert call("app", "apply", str(tmp_path / "shop.json"))[0] == 0
     return call

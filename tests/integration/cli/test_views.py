@@ -89,7 +89,6 @@ def filled(
 
 
 def _fill(call: Call, write: Write, home: Path) -> dict[str, str]:
-    """Fill the database of a home folder; return the ids in it."""
     whole = {
         "name": "default",
         "templates": {"hello": {"subject": "Hi", "text": "Hello {{ recipient.name }}"}},

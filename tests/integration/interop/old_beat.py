@@ -28,7 +28,6 @@ class Clocked(Celery):
     at: datetime
 
     def now(self) -> datetime:
-        """Return the instant that was set."""
         return self.at.astimezone(self.timezone)
 
 

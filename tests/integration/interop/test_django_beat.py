@@ -144,7 +144,6 @@ def database(file: Path) -> Mapping[str, Any]:
 def found(
     database: Mapping[str, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Outcome]:
-    """What becomes of each periodic task, by its name."""
     return exported(tmp_path_factory.mktemp("shop"), database)
 
 

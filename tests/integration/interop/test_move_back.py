@@ -40,8 +40,6 @@ HOURS = 2
 
 
 class Old:
-    """A scheduler of Celery with what it knows from before."""
-
     def __init__(self, kind: str, folder: Path, redis: str) -> None:
         self.kind, self.folder, self.redis = kind, folder, redis
         (folder / "schedule.py").write_text(SCHEDULE)

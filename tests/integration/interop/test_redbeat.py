@@ -53,14 +53,12 @@ def save(app: Celery, name: str, schedule: object, **rest: Any) -> None:
 
 
 def found(app: Celery) -> dict[str, Outcome]:
-    """Return what becomes of the entries that the application exports, by their names."""
     written = json.loads(json.dumps(schedule_of(app)))
     made = entries_of(written, "beat.json", utc_now())
     return {one.name: one for one in outcomes(made, CONTEXT)}
 
 
 def due_at(broker: Broker, name: str) -> datetime:
-    """Return when RedBeat runs an entry next."""
     with Redis.from_url(broker.url) as client:
         score = client.zscore("redbeat::schedule", f"redbeat:{name}")
     assert isinstance(score, float)
@@ -319,7 +317,6 @@ app.conf.update(
 
 
 def exported(folder: Path, url: str) -> dict[str, Outcome]:
-    """Return what becomes of the entries of an application, by their names."""
     (folder / "shop.py").write_text(SHOP)
     command = [sys.executable, "-P", "-m", "minutebook", "export", "-A", "shop"]
     environment = {"PYTHONPATH": str(ROOT), "REDIS": url}

@@ -32,7 +32,6 @@ def way(settings: Settings) -> Iterator[Proxy]:
 
 @pytest.fixture
 def engine(settings: Settings, way: Proxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[sa.Engine]:
-    """An engine whose statements have to be answered soon."""
     monkeypatch.setattr(answers, "ANSWER_WITHIN_S", LIMIT_S)
     url = settings.effective_database_url.set(port=way.port)
     shown = SecretStr(url.render_as_string(hide_password=False))

@@ -26,7 +26,6 @@ from tests.servers import PostgreSQL
 
 @pytest.fixture
 def settings(home_of: Callable[[str], Settings]) -> Settings:
-    """Settings on PostgreSQL."""
     return home_of("postgresql")
 
 

@@ -23,7 +23,6 @@ OURS = ["1min", "30s", "0", "1.1", "off", "UTC", "ISO, MDY"]
 
 @pytest.fixture(scope="module", params=["session", "transaction"])
 def pooler(request: pytest.FixtureRequest, postgresql: PostgreSQL) -> Iterator[PgBouncer]:
-    """A pooler of that mode."""
     with pooling(postgresql, request.param) as made:
         yield made
 

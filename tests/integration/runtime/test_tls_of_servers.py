@@ -52,7 +52,6 @@ def has_tls() -> bool:
 
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[PostgreSQL]:
-    """A PostgreSQL that speaks TLS."""
     if not has_tls():
         pytest.skip("this build of PostgreSQL has no TLS")
     (folder / "postgresql").mkdir()
@@ -130,14 +129,12 @@ def test_redis_is_verified(broker_url: str, tmp_path: Path) -> None:
 
 
 def listens(port: int) -> bool:
-    """Return whether something takes connections."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture(scope="module")
 def rabbitmq(folder: Path) -> Iterator[int]:
-    """The port of a RabbitMQ that speaks TLS."""
     port, own = free_port(), folder / "own"
     files = f'[{{certfile,"{own}/both.pem"}},{{keyfile,"{own}/key.pem"}}]'
     listeners = f'[{{"127.0.0.1",{port}}}]'

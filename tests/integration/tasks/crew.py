@@ -30,7 +30,6 @@ Step = Callable[[minutebook.StepContext], Any]
 
 
 def only_notice(engine: sa.Engine) -> sa.RowMapping:
-    """Return the only notice."""
     return fetched(engine, sa.select(notices)).mappings().one()
 
 
@@ -128,11 +127,9 @@ class Crew(Work):
         return [(told_as(row), row["state"], row["error"]) for row in self.rows()]
 
     def error_told(self) -> str:
-        """Return the error of the only notice."""
         return str(only_notice(self.engine)["error"])
 
     def rows(self) -> list[sa.RowMapping]:
-        """Return all notices, the oldest first."""
         query = sa.select(notices).order_by(notices.c.created_at)
         return list(fetched(self.engine, query).mappings())
 

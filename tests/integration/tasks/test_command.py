@@ -58,8 +58,6 @@ def settings(home_of: Callable[[str], Settings]) -> Settings:
 
 
 class Programs(Work):
-    """Operations that run programs."""
-
     def made(self, parameters: dict[str, Any], **changes: Any) -> UUID:
         """Record one, which all programs were allowed when it was saved."""
         document = make_document(operations={"command": parameters}, **changes)
@@ -73,13 +71,11 @@ class Programs(Work):
         return self.row(id)
 
     def row(self, id: UUID) -> dict[str, Any]:
-        """Return the row, with the lines of its log."""
         log = act(self.engine, log_lines, id)
         lines = [(one["level"], one["message"]) for one in log]
         return {**row_of(self.engine, id), "log": lines}
 
     def allow(self, *commands: str) -> None:
-        """Let the worker run these alone."""
         self.settings = self.settings.model_copy(update={"commands": commands})
 
     def by_a_worker(self, id: UUID, *prefix: str) -> "subprocess.Popen[bytes]":

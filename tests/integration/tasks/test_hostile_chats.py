@@ -31,8 +31,6 @@ Tell = Callable[..., None]
 
 @pytest.fixture
 def tell(tmp_path: Path) -> Callable[..., None]:
-    """Send the message to a channel of this machine."""
-
     def told(url: str, content: Content = MESSAGE, **hook: Any) -> None:
         notify = {"ops": SecretStr(url.replace("http://", "json://"))}
         its = HookSettings(**{"allow_private": True, "timeout_s": 20, **hook})
@@ -62,7 +60,6 @@ def endless(first: bytes, rest: bytes, wait_s: float = 0) -> Speaks:
 
 
 def memory_mib() -> float:
-    """Return what this process and all its children take."""
     its = psutil.Process()
     return sum(one.memory_info().rss for one in (its, *its.children(recursive=True))) / (1 << 20)
 

@@ -21,7 +21,6 @@ from tests.transactions import act
 
 
 def data_status(engine: sa.Engine, id: UUID) -> dict[str, Any]:
-    """Return the status of the small app of an operation."""
     app = row_of(engine, id)["small_app_id"]
     with reading(engine) as connection:
         return statuses_of(connection, [app], read_clock(connection), LEASE)[app]

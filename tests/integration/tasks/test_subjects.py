@@ -47,7 +47,6 @@ class Greeter(Work):
         return action
 
     def knows(self, *ids: str, **values: Any) -> None:
-        """Add users."""
         for id in ids:
             its = {"small_app_id": DEFAULT_APP.id, "id": id, "email": f"{id}@example.com"}
             at = {"created_at": NOW, "activated_at": NOW}
@@ -55,7 +54,6 @@ class Greeter(Work):
             execute(self.engine, sa.insert(users).values(row))
 
     def update(self, who: str, **values: Any) -> None:
-        """Change a user."""
         execute(self.engine, sa.update(users).where(users.c.id == who).values(**values))
 
     def sees(self, who: str, at: datetime) -> UUID:

@@ -24,12 +24,10 @@ def double(call: Call) -> Any:
 
 
 def repeat(call: Call) -> Any:
-    """Return the arguments."""
     return call.arguments
 
 
 def eat(_call: Call) -> Any:
-    """Take memory without end."""
     eaten = []
     while True:
         eaten.append(b"x" * MIB)
@@ -41,7 +39,6 @@ def measured_eat(call: Call) -> Any:
 
 
 def spin(_call: Call) -> Any:
-    """Take CPU without end."""
     while True:
         pass
 
@@ -64,7 +61,6 @@ def crash(call: Call) -> Any:
 
 
 def leave(_call: Call) -> Any:
-    """End without an answer."""
     os._exit(3)
 
 
@@ -87,13 +83,11 @@ def read(call: Call) -> Any:
 
 
 def connect(call: Call) -> Any:
-    """Connect to a server on this machine."""
     with socket.create_connection(("127.0.0.1", call.arguments["port"]), 10):
         return "connected"
 
 
 def mistake(_call: Call) -> Any:
-    """Return what is not JSON."""
     return {1j}
 
 

@@ -27,7 +27,6 @@ ROOT = Path(__file__).parents[4]
 
 @pytest.fixture(autouse=True, scope="module")
 def path() -> Iterator[None]:
-    """Let children find these tests' functions."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(ROOT))
         yield
@@ -145,7 +144,6 @@ def test_a_child_gets_the_open_file_and_dumps_no_core(tmp_path: Path) -> None:
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    """The port of a server on this machine."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
 

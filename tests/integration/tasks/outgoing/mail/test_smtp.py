@@ -20,7 +20,6 @@ Sends = Callable[..., None]
 
 
 def message_to(who: str, text: str = "Hello") -> EmailMessage:
-    """Return a message to `who`@example.com."""
     address = who if "@" in who else f"{who}@example.com"
     return build_message(
         Content("Hello", text), Envelope("mb@example.com", address, None, "<1.send@x.org>", NOW)
@@ -44,7 +43,6 @@ def sending(server: MailServer, timeout_s: float = 20) -> Iterator[Sends]:
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for 127.0.0.1 with its key in one file."""
     return make_certificate(tmp_path_factory.mktemp("certificate"))
 
 
