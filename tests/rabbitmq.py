@@ -122,17 +122,6 @@ class RabbitMQ:
                 # It refuses to end by its own command while it knows a node.
                 process.kill()
 
-    def listens_on(self) -> set[tuple[str, int]]:
-        """Return the addresses and ports that the node and its port mapper listen on."""
-        assert self.process is not None
-        node = psutil.Process(self.process.pid)
-        return {
-            (one.laddr.ip, one.laddr.port)
-            for process in (node, *node.children(recursive=True), *self._port_mappers())
-            for one in process.net_connections("inet")
-            if one.status == psutil.CONN_LISTEN
-        }
-
     def _port_mappers(self) -> Iterator[psutil.Process]:
         """Yield the processes of `epmd` that this node started."""
         for process in psutil.process_iter():

@@ -52,21 +52,6 @@ def test_the_newest_migration_is_the_one_that_this_release_needs(branch: Branch)
     assert ScriptDirectory.from_config(config_of(branch)).get_current_head() == branch.head
 
 
-def test_every_constraint_and_index_has_its_name(engine: sa.Engine) -> None:
-    inspector = sa.inspect(engine)
-    for table in schema().sorted_tables:
-        found = {index["name"] for index in inspector.get_indexes(table.name)}
-        assert {index.name for index in table.indexes} <= found
-        checks = {check["name"] for check in inspector.get_check_constraints(table.name)}
-        named = {c.name for c in table.constraints if _is_check_of(c, engine.dialect.name)}
-        assert {str(name) for name in named} <= checks
-
-
-def _is_check_of(constraint: sa.Constraint, dialect: str) -> bool:
-    is_its = constraint.info.get("only", dialect) == dialect
-    return isinstance(constraint, sa.CheckConstraint) and is_its
-
-
 def test_the_migrated_checks_are_those_of_the_tables(empty: sa.Engine) -> None:
     migrate(empty)
     migrated = _checks(empty)

@@ -1,7 +1,4 @@
-"""The settings of a small app, where steps and templates read them."""
-
-from email import message_from_bytes
-from email.policy import default
+"""The settings of a small app where steps read them, and parameters of a new version."""
 
 import pytest
 import sqlalchemy as sa
@@ -9,11 +6,9 @@ from pydantic import BaseModel
 
 import minutebook
 from minutebook.steps import StepResult
-from models.store.people import users
 from models.store.tenants import storing
 from models.tables import actions
 from models.tenant.document import parse_small_app
-from models.users import parse_users
 from runtime.config import Settings
 from scheduler.changes import Change
 from scheduler.changes.change import create_all
@@ -22,16 +17,7 @@ from tasks.registry import Registry
 from tests.factories import author, make_document, make_operation, row_of
 from tests.integration.tasks.crew import NOON
 
-APP = {
-    "name": "default",
-    "settings": {"currency": "EUR", "limits": {"rows": [5, 7]}},
-    "templates": {
-        "hello": {
-            "subject": "In {{ small_app.settings.currency }}",
-            "text": "{{ small_app.settings.limits.rows|join(' to ') }} rows",
-        }
-    },
-}
+APP = {"name": "default", "settings": {"currency": "EUR", "limits": {"rows": [5, 7]}}}
 
 
 pytestmark = pytest.mark.usefixtures("own_steps")
@@ -39,9 +25,7 @@ pytestmark = pytest.mark.usefixtures("own_steps")
 
 def set_up(engine: sa.Engine, **changes: object) -> Change:
     with engine.begin() as connection:
-        app, _ = storing.apply(connection, parse_small_app(APP))
-        ann = {"id": "ann@example.com", "activated_at": "2026-01-01T00:00:00Z"}
-        users.import_users(connection, app.id, parse_users([ann]))
+        storing.apply(connection, parse_small_app(APP))
     return create_all(engine, [make_document(**changes)], author(Registry().steps))[0]
 
 
@@ -65,19 +49,6 @@ def test_a_step_reads_them_and_cannot_change_them(engine: sa.Engine, settings: S
 
     assert run(engine, settings, action) == "success"
     assert seen == ["EUR", (5, 7), ["currency", "limits"], 2]
-
-
-def test_a_template_reads_them(engine: sa.Engine, settings: Settings) -> None:
-    action = set_up(
-        engine,
-        operations={"send_email": {"template": "hello"}},
-        recipients={"users": ["ann@example.com"]},
-    )
-
-    assert run(engine, settings, action) == "success"
-    [file] = (settings.home / "mail").iterdir()
-    message = message_from_bytes(file.read_bytes(), policy=default)
-    assert (message["Subject"], message.get_content().strip()) == ("In EUR", "5 to 7 rows")
 
 
 def test_parameters_that_a_new_version_refuses_fail_the_operation_at_once(

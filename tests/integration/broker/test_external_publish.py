@@ -32,7 +32,6 @@ from runtime.sections import AlertSettings
 from scheduler.changes import Change, editing
 from scheduler.explain.operation_text import waits
 from scheduler.on_demand.cancel import cancel
-from scheduler.on_demand.manual import run_now
 from scheduler.on_demand.restart import retry
 from scheduler.sweep import Sweeper, dispatch_ready
 from scheduler.tick import TickReport, tick
@@ -472,18 +471,9 @@ def test_a_retry_by_hand_is_a_new_attempt_and_a_new_message(
     assert [one.headers["minutebook"]["attempt"] for one in celery_messages(broker)] == [2]
 
 
-def test_a_manual_run_sends_at_once(engine: sa.Engine, broker: Broker) -> None:
-    id, sent = run_now(engine, celery_action(engine).uid, "ann")
-
-    assert sent.count == 1
-    assert [one.headers["id"] for one in celery_messages(broker)] == [str(id)]
-
-
 @pytest.mark.parametrize(
     "options",
     [
-        pytest.param({"sep": ":"}, id="sep"),
-        pytest.param({"priority_steps": [0, 7]}, id="steps"),
         pytest.param({"sep": "/", "priority_steps": [*range(10)]}, id="both"),
         pytest.param({"sep": ":", "global_keyprefix": "shop:"}, id="prefix"),
     ],
@@ -502,16 +492,6 @@ def test_a_priority_arrives_in_the_list_that_the_application_reads(
     with Connection(broker.url, transport_options=options) as connection:
         message = connection.SimpleQueue("celery").get(block=False)
     assert message.headers["id"] == str(id)
-
-
-def test_many_due_at_once_are_each_sent_once(engine: sa.Engine, broker: Broker) -> None:
-    action = celery_action(engine, policy={"overlap": "allow", "catch_up": "all"})
-    ids = {due(engine, action, at=NOON + n * MINUTE) for n in range(30)}
-
-    dispatch_ready(engine)
-
-    assert {UUID(one.headers["id"]) for one in celery_messages(broker)} == ids
-    assert {row["state"] for row in rows_of(engine, action)} == {"handed_over"}
 
 
 @pytest.mark.parametrize("settings", ["postgresql"], indirect=True)

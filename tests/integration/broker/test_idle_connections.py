@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 from broker.app import configure
-from processes.worker import BROKER_HEARTBEAT_S
 from runtime.config import Settings
 
 # HAProxy's in many configurations.
@@ -23,8 +22,3 @@ def test_a_worker_speaks_on_each_connection_to_redis_before_a_proxy_closes_it(
 
     # The check sends something only if the driver finds that it is time, as late as the next one.
     assert checks_each_s + driver_s < PROXY_CLOSES_AFTER_S
-
-
-def test_a_worker_speaks_to_rabbitmq_before_a_proxy_closes_the_connection() -> None:
-    # Half of it apart, as Celery's `broker_heartbeat_checkrate` has it.
-    assert BROKER_HEARTBEAT_S / 2 < PROXY_CLOSES_AFTER_S

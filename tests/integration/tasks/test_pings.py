@@ -70,17 +70,6 @@ def test_what_a_monitor_did_not_take_shows_no_secret(
     assert "s3cret" not in crew.error_told()
 
 
-def test_a_reference_is_resolved_when_it_is_sent(
-    crew: Crew, web: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CHECK_URL", f"{web.url}/s3cret")
-    crew.run(pinged(crew, {"url": "env:CHECK_URL"}))
-
-    assert crew.deliver() == ["done"]
-    assert [got.path for got in web.got] == ["/s3cret"]
-    assert "s3cret" not in str(crew.rows())
-
-
 def test_a_restricted_app_pings_public_addresses_alone(crew: Crew, web: Receiver) -> None:
     crew.run(pinged(crew, {"url": web.url}))
     execute(crew.engine, sa.text("""UPDATE small_apps SET trust = '{}'"""))

@@ -137,9 +137,3 @@ def test_the_signing_secret_may_be_referred_to(crew: Crew, web: Receiver, tmp_pa
     (tmp_path / "sign").unlink()
     assert crew.deliver() == ["put off"]
     assert crew.error_told().startswith("SCHED_HOOK_SECRET: file:")
-
-
-def test_alerts_may_go_to_a_reference(crew: Crew) -> None:
-    crew.sets(SCHED_ALERT_WEBHOOK="env:CHAT_HOOK")
-
-    assert crew.settings.alert.webhook.get_secret_value() == "env:CHAT_HOOK"

@@ -11,7 +11,6 @@ from typing import Any
 
 from data.failures import SourceFailed
 from tasks.bounded.child import Call
-from tests.measured import measured
 
 MIB = 1 << 20
 
@@ -31,11 +30,6 @@ def eat(_call: Call) -> Any:
     eaten = []
     while True:
         eaten.append(b"x" * MIB)
-
-
-def measured_eat(call: Call) -> Any:
-    """Take memory without end, and note how much."""
-    return measured(eat, call)
 
 
 def spin(_call: Call) -> Any:

@@ -77,8 +77,7 @@ def test_a_connection_carries_messages_until_it_is_worn_or_refused(
 @pytest.mark.parametrize(
     ("answer", "is_permanent"),
     [
-        ("550 nobody here", True), ("552 mailbox full", True), ("451 later", False),
-        ("421 not now", False),
+        ("550 nobody here", True), ("451 later", False), ("421 not now", False),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("where", ["answers", "data_answers"])
