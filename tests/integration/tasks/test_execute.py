@@ -6,13 +6,16 @@ from uuid import UUID
 
 import pytest
 import sqlalchemy as sa
+from pydantic import BaseModel
 
 import minutebook
 from minutebook.steps import _registered
 from models.store import operations
 from models.store.operations import transitions
 from models.store.operations.start_checks import NotClaimed
-from models.tables import action_state
+from models.store.tenants import storing
+from models.tables import action_state, actions
+from models.tenant.document import parse_small_app
 from scheduler.changes import deletion, editing
 from tasks import lease
 from tests.factories import author, row_of, rows_of
@@ -303,3 +306,35 @@ def test_of_operations_that_start_at_the_same_moment_one_runs_and_the_others_yie
         thread.join()
 
     assert sorted(ended) == ["skipped", "skipped", "skipped", "success"]
+
+
+def test_a_step_reads_the_settings_of_its_small_app_and_cannot_change_them(work: Work) -> None:
+    own = {"currency": "EUR", "limits": {"rows": [5, 7]}}
+    act(work.engine, storing.apply, parse_small_app({"name": "default", "settings": own}))
+    seen: list[object] = []
+
+    def reads(context: minutebook.StepContext) -> None:
+        own = context.small_app.settings
+        seen.extend([own["currency"], own["limits"]["rows"], sorted(own), len(own)])
+        with pytest.raises(TypeError):
+            own["currency"] = "USD"  # type: ignore[index]
+
+    assert work.ran(reads)["state"] == "success"
+    assert seen == ["EUR", (5, 7), ["currency", "limits"], 2]
+
+
+def test_parameters_that_a_new_version_refuses_fail_the_operation_at_once(work: Work) -> None:
+    class Old(BaseModel):
+        most: int = 1
+
+    class New(Old):
+        folder: str
+
+    minutebook.step("grows", parameters=Old)(nothing)
+    policy = {"retry": {"max_attempts": 3}}
+    id = work.operation(work.action(operations={"grows": {"most": 2}}, policy=policy))
+    minutebook.step("grows", parameters=New)(nothing)
+
+    assert work.attempt(id) == "failed"
+    assert "folder: is required" in str(row_of(work.engine, id)["error"])
+    assert fetched(work.engine, sa.select(actions.c.quarantined)).scalars().all() == [None]
