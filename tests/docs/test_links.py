@@ -8,6 +8,13 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")]
 )
+# A decision is never edited, and a dictionary is read by its words.
+PROSE = [
+    page
+    for page in PAGES
+    if page.is_relative_to(ROOT / "docs") and page.parent.name != "adr" and page.stem != "glossary"
+]
+MOST_WORDS = 1500
 # A page as error texts, comments and settings name it, from the root of the repository.
 NAMED = re.compile(r"(?<![\w./-])(docs/[\w./-]+\.md)(?:#([\w-]+))?")
 LINK = re.compile(
@@ -57,6 +64,16 @@ def test_each_page_that_a_source_names_is_there() -> None:
     for path, anchor in named:
         assert (ROOT / path).is_file(), path
         assert not anchor or anchor in _anchors(ROOT / path), (path, anchor)
+
+
+def _words(page: Path) -> int:
+    text = page.read_text(encoding="utf-8")
+    prose = re.sub(r"^```.*?^```|(?<=\])\(\S+\)", "", text, flags=re.M | re.S)
+    return sum(re.search(r"\w", one) is not None for one in prose.split())
+
+
+def test_a_page_is_short_enough_to_find_a_fact_in_it() -> None:
+    assert {page: count for page in PROSE if (count := _words(page)) > MOST_WORDS} == {}
 
 
 def test_every_page_of_the_docs_is_linked_from_an_index() -> None:

@@ -51,3 +51,24 @@ def test_vacuum_is_set_and_connections_are_counted(engine: sa.Engine) -> None:
         (set_to,) = connection.exec_driver_sql(options).one()
 
     assert "autovacuum_vacuum_scale_factor=0.02" in set_to
+
+
+ROW = re.compile(r"^\| ([\d,]{6,}) \| (.*) \|$", re.M)
+
+
+def test_the_table_of_how_far_it_goes_follows_from_its_formulas() -> None:
+    rows = ROW.findall(PAGE.read_text(encoding="utf-8"))
+
+    assert [int(number.replace(",", "")) for number, _ in rows] == [10**n for n in range(4, 8)]
+    for number, cells in rows:
+        a_day = int(number.replace(",", ""))
+        a_second, gb = a_day / 86_400, a_day / 10**9
+        shown = [float(re.match(r"[\d.]+", cell)[0]) for cell in cells.split(" | ")]  # type: ignore[index]
+        assert shown == pytest.approx(
+            [
+                *(a_second, a_second * 0.004, a_second * 0.01, a_second * 2),
+                *(gb * 2_400, gb * 7 * 800 * 1.3, gb * 90 * 800 * 1.3),
+            ],
+            rel=0.08,
+            abs=0.005,
+        )
