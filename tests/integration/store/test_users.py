@@ -7,13 +7,14 @@ import pytest
 import sqlalchemy as sa
 
 from models.action.recipients import RecipientFilterModel
-from models.store import tenants
 from models.store.people import selection, users
-from models.store.people.users import Imported, Moved
+from models.store.people.users import Imported, Moved, User
 from models.users import parse_users
 from runtime.config import Settings
-from runtime.database import make_engine
+from runtime.database import make_engine, reading
+from tests.factories import DEFAULT_APP
 from tests.statements import rows_read
+from tests.transactions import act
 
 ANN = {"id": "ann", "email": "ann@example.com", "groups": ["manager"]}
 BEN = {"id": "ben@example.com", "name": "Ben", "groups": ["manager", "shop"]}
@@ -22,17 +23,18 @@ SEEN = {"activated_at": "2026-01-05T09:00:00Z"}
 
 def imported(engine: sa.Engine, *rows: dict[str, Any]) -> Imported:
     """Import rows into the default app."""
-    with engine.begin() as connection:
-        app = tenants.get(connection, "default")
-        return users.import_users(connection, app.id, parse_users(rows))
+    return act(engine, users.import_users, DEFAULT_APP.id, parse_users(rows))
 
 
 def selected(engine: sa.Engine, **rule: Any) -> Sequence[str]:
     """Return the ids of the users that a rule selects."""
-    with engine.begin() as connection:
-        app = tenants.get(connection, "default")
-        model = RecipientFilterModel.model_validate(rule)
-        return [one.id for one in users.recipients_of(connection, app.id, model)]
+    model = RecipientFilterModel.model_validate(rule)
+    return [one.id for one in act(engine, users.recipients_of, DEFAULT_APP.id, model)]
+
+
+def people(engine: sa.Engine) -> dict[str, User]:
+    """Return the users of the default app."""
+    return {one.id: one for one in act(engine, users.page, DEFAULT_APP.id, None, 9)}
 
 
 def test_users_and_groups_are_made_then_updated(engine: sa.Engine) -> None:
@@ -41,13 +43,10 @@ def test_users_and_groups_are_made_then_updated(engine: sa.Engine) -> None:
 
     assert imported(engine, again) == Imported(created=0, updated=1)
 
-    with engine.connect() as connection:
-        app = tenants.get(connection, "default")
-        found = {user.id: user for user in users.page(connection, app.id, None, 9)}
-        known = [one.name for one in users.group_sizes(connection, app.id, None, 9)]
-    assert known == ["board", "manager", "shop"]
-    assert found["ann"].name == "Ann"
-    assert found["ann"].groups == {"board"}
+    found = people(engine)
+    known = act(engine, users.group_sizes, DEFAULT_APP.id, None, 9)
+    assert [one.name for one in known] == ["board", "manager", "shop"]
+    assert (found["ann"].name, found["ann"].groups) == ("Ann", {"board"})
     assert found["ann"].activated_at is not None
     assert found["ben@example.com"].groups == {"manager", "shop"}
 
@@ -57,9 +56,7 @@ def test_what_a_row_does_not_name_is_kept(engine: sa.Engine) -> None:
 
     imported(engine, {"id": "ann", "email": "new@example.com"})
 
-    with engine.connect() as connection:
-        app = tenants.get(connection, "default")
-        (ann,) = users.page(connection, app.id, None, 9)
+    ann = people(engine)["ann"]
     assert (ann.email, ann.active) == ("new@example.com", False)
     assert ann.groups == {"manager"}
     assert ann.activated_at is not None
@@ -92,29 +89,20 @@ def test_whom_a_filter_means(engine: sa.Engine, rule: dict[str, Any], expected: 
 
 def test_users_that_are_more_than_a_batch_are_imported_once(engine: sa.Engine) -> None:
     rows = [{"id": f"u{n}@example.com", "groups": [f"g{n % 50}", "staff"]} for n in range(1_200)]
-    models = parse_users(rows)
 
-    with engine.begin() as connection:
-        app = tenants.get(connection, "default")
-        users.import_users(connection, app.id, models)
-        users.import_users(connection, app.id, models)
+    imported(engine, *rows)
+    imported(engine, *rows)
 
     assert len(selected(engine, groups=["staff"], only_inactivated_users=True)) == 1_200
 
 
 def silent(engine: sa.Engine, id: str = "ann") -> frozenset[str]:
     """Return which instants of a user raise no event."""
-    with engine.connect() as connection:
-        app = tenants.get(connection, "default")
-        user = users.find(connection, app.id, id)
-    assert user is not None
-    return user.silent
+    return people(engine)[id].silent
 
 
 def imported_with_events(engine: sa.Engine, *rows: dict[str, Any]) -> None:
-    with engine.begin() as connection:
-        app = tenants.get(connection, "default")
-        users.import_users(connection, app.id, parse_users(rows), raises_events=True)
+    act(engine, users.import_users, DEFAULT_APP.id, parse_users(rows), raises_events=True)
 
 
 def test_what_an_import_writes_is_silent_unless_events_are_asked_for(engine: sa.Engine) -> None:
@@ -145,27 +133,20 @@ def test_a_user_who_is_seen_moves_and_is_heard(engine: sa.Engine) -> None:
     imported(engine, {**ANN, **SEEN})
     first, earlier = (datetime(2026, 2, day, tzinfo=UTC) for day in (2, 1))
 
-    with engine.begin() as connection:
-        app = tenants.get(connection, "default").id
-        stands = [users.move(connection, app, "ann", "last_seen_at", at) for at in (first, earlier)]
-        nobody = users.move(connection, app, "zoe", "last_seen_at", first)
+    asked = [("ann", first), ("ann", earlier), ("zoe", first)]
+    stands = [act(engine, users.move, DEFAULT_APP.id, id, "last_seen_at", at) for id, at in asked]
 
-    assert (stands, nobody) == ([Moved(first, True), Moved(first, False)], None)
+    assert stands == [Moved(first, True), Moved(first, False), None]
     assert silent(engine) == {"created_at", "activated_at"}
 
 
 def test_a_new_user_is_heard_and_never_overwritten(engine: sa.Engine) -> None:
     ann, other = parse_users([{**ANN, **SEEN}, {**BEN, "name": "other"}])
-    with engine.begin() as connection:
-        app = tenants.get(connection, "default").id
-        added = [users.add(connection, app, ann) for _ in range(2)]
-        users.add(connection, app, other)
-        found = users.find(connection, app, "ann")
+    added = [act(engine, users.add, DEFAULT_APP.id, one) for one in (ann, ann, other)]
 
-    assert added == [True, False]
-    assert silent(engine) == frozenset()
-    assert found is not None
-    assert found.groups == {"manager"}
+    assert added == [True, False, True]
+    found = people(engine)["ann"]
+    assert (found.silent, found.groups) == (frozenset(), {"manager"})
     assert found.created_at is not None
 
 
@@ -184,17 +165,16 @@ def test_the_database_keeps_whom_the_flags_keep(engine: sa.Engine) -> None:
     assert len(names) == 4
     tried = 0
 
-    with engine.begin() as connection:
-        app = tenants.get(connection, "default")
+    with reading(engine) as connection:
         for chosen in product((True, False), repeat=4):
             flags = dict(zip(names, chosen, strict=True))
             if flags["only_inactive_users"] and flags["only_inactivated_users"]:
                 continue
             for group, people in (("all", rows), ("both", rows), ("none", [])):
                 rule = RecipientFilterModel.model_validate({**flags, "groups": [group]})
-                ids = [one.id for one in users.recipients_of(connection, app.id, rule)]
+                ids = [one.id for one in users.recipients_of(connection, DEFAULT_APP.id, rule)]
 
-                assert selection.keeps_one_of(connection, app.id, group, rule) == bool(ids)
+                assert selection.keeps_one_of(connection, DEFAULT_APP.id, group, rule) == bool(ids)
                 assert people or not ids
                 tried += 1
     assert tried == 36

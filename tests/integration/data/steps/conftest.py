@@ -111,6 +111,12 @@ class Work:
             connection.execute(sa.insert(operations).values(**{**values, **columns}))
         return operation_id
 
+    def action_of(self, operation_id: UUID) -> UUID:
+        """Return the action of an operation."""
+        query = sa.select(operations.c.action_uid).where(operations.c.id == operation_id)
+        with reading(self.engine) as connection:
+            return UUID(str(connection.execute(query).scalar_one()))
+
     def _action(self, uid: UUID) -> dict[str, Any]:
         return {
             "uid": uid, "small_app_id": self.app.id, "name": str(uid), "active": True,

@@ -11,21 +11,19 @@ from data.steps import publish, refresh
 from data.steps.publish import PublishParameters
 from data.steps.refresh import RefreshParameters
 from data.store.status import MOST_SEEN, statuses_of
-from models.sql import read_clock
-from models.tables import action_cursor, actions, operations
-from runtime.database import reading
+from models.tables import action_cursor, actions
 from tests.factories import spoil
 from tests.integration.data.steps.conftest import Work
 from tests.ticks import LEASE
+from tests.transactions import act, clock_of
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 
 
-def status(work: Work) -> dict[str, Any]:
-    """Return the status of the small app."""
-    with reading(work.engine) as connection:
-        now = read_clock(connection)
-        return statuses_of(connection, [work.app.id], now, LEASE)[work.app.id]
+def status(work: Work, now: datetime | None = None) -> dict[str, Any]:
+    """Return the status of the small app, by default by the database's clock."""
+    now = now or clock_of(work.engine)
+    return act(work.engine, statuses_of, [work.app.id], now, LEASE)[work.app.id]
 
 
 def make(work: Work, state: str, step: str, details: Any = None, **columns: Any) -> UUID:
@@ -68,8 +66,7 @@ def test_only_a_worker_with_a_lease_blocks(work: Work, beat_s: int, blocks: bool
     beat = NOON + timedelta(seconds=beat_s)
     make(work, "running", "running", phase="import", is_blocking=True, heartbeat_at=beat)
 
-    with reading(work.engine) as connection:
-        found = statuses_of(connection, [work.app.id], NOON, LEASE)[work.app.id]
+    found = status(work, NOON)
 
     assert (found["status"], found["blocking_maintenance"]) == ("running", blocks)
 
@@ -110,9 +107,7 @@ def test_an_end_that_is_past_is_longer_than_usual(
 ) -> None:
     make(work, "running", "running", started_at=NOON, eta_at=NOON + timedelta(seconds=40))
 
-    with reading(work.engine) as connection:
-        now = NOON + timedelta(seconds=ran_for)
-        found = statuses_of(connection, [work.app.id], now, LEASE)[work.app.id]
+    found = status(work, NOON + timedelta(seconds=ran_for))
 
     assert found["eta_s"] == left
     assert (found["is_longer_than_usual"], found["elapsed_s"]) == (is_longer, ran_for)
@@ -192,11 +187,8 @@ def test_the_next_run_is_that_of_an_active_action_that_refreshes(work: Work) -> 
 
 def make_action(work: Work, name: str, document: str, at: datetime, *, active: bool) -> None:
     """Store an action that is due at `at`."""
-    id = work.operation(state="success")
+    uid = work.action_of(work.operation(state="success"))
     with work.engine.begin() as connection:
-        uid = connection.execute(
-            sa.select(operations.c.action_uid).where(operations.c.id == id)
-        ).scalar_one()
         spoil(connection, actions.c.uid == uid, name=name, document=document, active=active)
         filed = {"watermark": NOON, "next_occurrence_at": at, "effective_from": NOON}
         connection.execute(sa.insert(action_cursor).values(action_uid=uid, **filed))

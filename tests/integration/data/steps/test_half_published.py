@@ -9,13 +9,13 @@ import minutebook
 from models.store import operations, tenants
 from models.store.scope import WHOLE_INSTALLATION
 from models.trust import TRUSTED
-from runtime.database import reading
 from scheduler.changes.change import create_all
 from scheduler.on_demand.restart import retry
 from tasks.execute import run_attempt
 from tasks.registry import Registry
 from tests.factories import author, make_document, make_operation, row_of
 from tests.integration.data.steps.conftest import OCCURRENCE, Work
+from tests.transactions import act
 
 pytestmark = pytest.mark.usefixtures("own_steps")
 
@@ -26,8 +26,7 @@ DOMAINS = {name: {"source": {"file": f"{name}.csv"}} for name in ("a", "b")}
 def published(work: Work) -> Work:
     """Two domains with one row each, refreshed and published; then `a` gets a second row."""
     work.apply(domains=DOMAINS)
-    with work.engine.begin() as connection:
-        tenants.set_trust(connection, work.app.id, TRUSTED)
+    act(work.engine, tenants.set_trust, work.app.id, TRUSTED)
     work.write("a.csv", "id\n1\n")
     work.write("b.csv", "id\n7\n")
     assert ran(work)["state"] == "success"
@@ -75,8 +74,7 @@ def test_a_failed_domain_leaves_production_as_it_was(published: Work) -> None:
     assert "refresh ended partial" in row["steps"][1]["message"]
     assert '"after_partial": true' in row["steps"][1]["message"]
     assert rows_shown(published) == {"a": 1, "b": 1}
-    with reading(published.engine) as connection:
-        lines = operations.log_lines(connection, row["id"])
+    lines = act(published.engine, operations.log_lines, row["id"])
     assert any("publish is left out" in line["message"] for line in lines)
 
 

@@ -42,6 +42,7 @@ from tasks.steps import maintenance
 from tasks.steps.maintenance import work as maintaining
 from tests.factories import make_rule, spoil
 from tests.integration.data.steps.conftest import OCCURRENCE, Work
+from tests.transactions import act, execute, fetched
 
 DAY_S = 86_400.0
 
@@ -57,21 +58,21 @@ def old_operation(work: Work, state: str = "success", days: float = 91) -> UUID:
     """Record an ended operation with its dependent rows."""
     at = database_now(-days * DAY_S)
     id_ = work.operation(state=state, recorded_at=at, finished_at=at)
-    with work.engine.begin() as connection:
-        connection.execute(
-            sa.insert(attempts).values(
-                operation_id=id_, attempt=1, worker="w", started_at=at, state="success"
-            )
-        )
-        connection.execute(sa.insert(operation_logs).values(operation_id=id_, lines=[]))
-        deliveries.reserve(connection, Delivery(id_, "send_email", "ann"), "ann@example.com", "<i>")
+    add(work, attempts, operation_id=id_, attempt=1, worker="w", started_at=at, state="success")
+    add(work, operation_logs, operation_id=id_, lines=[])
+    delivery = Delivery(id_, "send_email", "ann")
+    act(work.engine, deliveries.reserve, delivery, "ann@example.com", "<i>")
     return id_
+
+
+def add(work: Work, table: sa.Table, **values: object) -> None:
+    """Store a row."""
+    execute(work.engine, sa.insert(table).values(**values))
 
 
 def ids(work: Work, column: sa.ColumnElement[object]) -> set[object]:
     """Return the values of a column."""
-    with work.engine.connect() as connection:
-        return set(connection.execute(sa.select(column)).scalars())
+    return set(fetched(work.engine, sa.select(column)).scalars())
 
 
 def test_old_operations_go_with_all_that_hangs_on_them(work: Work) -> None:
@@ -97,15 +98,8 @@ def test_more_than_one_batch_goes(work: Work, monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_could_be_decided_again_stays(work: Work) -> None:
     old = old_operation(work)
-    with work.engine.begin() as connection:
-        uid = connection.execute(
-            sa.select(operations.c.action_uid).where(operations.c.id == old)
-        ).scalar_one()
-        connection.execute(
-            sa.insert(action_cursor).values(
-                action_uid=uid, watermark=OCCURRENCE.replace(year=2025), effective_from=OCCURRENCE
-            )
-        )
+    until = {"watermark": OCCURRENCE.replace(year=2025), "effective_from": OCCURRENCE}
+    add(work, action_cursor, action_uid=work.action_of(old), **until)
 
     ran(work)
 
@@ -119,10 +113,10 @@ def about_ann(work: Work, event_days: float, *, decided_days: float = 0, **colum
         state="success", recorded_at=at, finished_at=at, subject="ann",
         occurrence_at=database_now(-event_days * DAY_S),
     )  # fmt: skip
-    its = sa.select(operations.c.action_uid).where(operations.c.id == id_).scalar_subquery()
     values = {"event": "order.paid", "look_back_s": 80 * DAY_S, **columns}
+    uid = work.action_of(id_)
     with work.engine.begin() as connection:
-        spoil(connection, actions.c.uid == its, **values)
+        spoil(connection, actions.c.uid == uid, **values)
         decided = read_clock(connection) - timedelta(days=decided_days)
         set_value(connection, EVENTS_DECIDED, decided.isoformat())
     return id_
@@ -151,8 +145,7 @@ def test_what_an_event_made_due_stays_while_a_tick_could_see_it(
 
 def test_where_events_were_never_decided_their_operations_stay(work: Work) -> None:
     old = about_ann(work, 300)
-    with work.engine.begin() as connection:
-        connection.execute(sa.delete(installation))
+    execute(work.engine, sa.delete(installation))
 
     ran(work)
 
@@ -161,23 +154,16 @@ def test_where_events_were_never_decided_their_operations_stay(work: Work) -> No
 
 def test_old_events_go_once_no_action_waits_for_them(work: Work) -> None:
     """History stays for 90 days; an action waits for 30 days, which may be 31."""
-    with work.engine.begin() as connection:
-        set_value(connection, EVENTS_DECIDED, read_clock(connection).isoformat())
-        for days in (89, 121, 123):
-            connection.execute(
-                sa.insert(events).values(
-                    small_app_id=work.app.id, event="order.paid", id=str(days), subject="ann",
-                    occurred_at=database_now(-days * DAY_S),
-                )
-            )  # fmt: skip
+    its = {"small_app_id": work.app.id, "event": "order.paid", "subject": "ann"}
+    for days in (89, 121, 123):
+        add(work, events, **its, id=str(days), occurred_at=database_now(-days * DAY_S))
     rule = make_rule(after="order.paid", delay="P31D")
     plan = Plan(True, (rule,), is_heavy=False, queue="quick").to_json()
     about_ann(work, 1, plan=plan)
 
     ran(work)
     while_it_waits = ids(work, events.c.id)
-    with work.engine.begin() as connection:
-        connection.execute(sa.update(actions).values(event=None))
+    execute(work.engine, sa.update(actions).values(event=None))
     ran(work)
 
     assert while_it_waits == {"89", "121"}
@@ -195,30 +181,17 @@ def test_what_has_not_ended_stays(work: Work) -> None:
 
 def test_old_ticks_and_missed_spans_go(work: Work) -> None:
     work.become_default()
-    work.operation()
-    with work.engine.begin() as connection:
-        uid = connection.execute(sa.select(actions.c.uid)).scalars().first()
-        for days in (1, 200):
-            at = database_now(-days * DAY_S)
-            connection.execute(
-                sa.insert(ticks).values(
-                    daemon="d", now=at, finished_at=at, duration_ms=1, report={}
-                )
-            )
-            connection.execute(
-                sa.insert(missed_spans).values(
-                    action_uid=uid, revision=1, first_at=at, last_at=at, count=1,
-                    reason="late", recorded_at=at,
-                )
-            )  # fmt: skip
+    its = {"action_uid": work.action_of(work.operation()), "revision": 1, "count": 1}
+    for days in (1, 200):
+        make_tick(work, days)
+        at = dict.fromkeys(("first_at", "last_at", "recorded_at"), database_now(-days * DAY_S))
+        add(work, missed_spans, **its, **at, reason="late")
 
-    result = ran(work)
-
-    assert result.message == "pruned 1 missed span, 1 tick"
+    assert ran(work).message == "pruned 1 missed span, 1 tick"
 
 
 def test_a_small_app_prunes_nothing_of_the_installation(work: Work) -> None:
-    make_old_tick(work)
+    make_tick(work)
 
     assert ran(work).message == "nothing to prune"
     assert len(ids(work, ticks.c.id)) == 1
@@ -243,11 +216,9 @@ def test_the_history_of_a_deleted_small_app_is_pruned_by_the_default_one(
 
 def test_workers_that_are_long_gone_are_pruned(work: Work) -> None:
     work.become_default()
-    with work.engine.begin() as connection:
-        for name, days in (("gone", 8), ("young", 6)):
-            at = database_now(-days * DAY_S)
-            row = {"name": name, "queues": "quick", "pid": 1, "started_at": at, "seen_at": at}
-            connection.execute(sa.insert(workers).values(**row))
+    for name, days in (("gone", 8), ("young", 6)):
+        at = database_now(-days * DAY_S)
+        add(work, workers, name=name, queues="quick", pid=1, started_at=at, seen_at=at)
 
     assert ran(work).message == "pruned 1 worker"
     assert ids(work, workers.c.name) == {"young"}
@@ -266,15 +237,10 @@ def test_what_an_action_knew_goes_once_it_is_long_deleted(
     work: Work, days: float | None, state: str, stays: bool
 ) -> None:
     id_ = work.operation(state=state, recorded_at=database_now())
-    with work.engine.begin() as connection:
-        its = sa.select(operations.c.action_uid).where(operations.c.id == id_)
-        uid = connection.execute(its).scalar_one()
-        for subject in ("", "ann"):
-            row = {"action_uid": uid, "subject": subject, "run_number": 7}
-            connection.execute(sa.insert(action_state).values(**row))
-        at = None if days is None else database_now(-days * DAY_S)
-        deleted = sa.update(actions).where(actions.c.uid == uid)
-        connection.execute(deleted.values(deleted_at=at))
+    for subject in ("", "ann"):
+        add(work, action_state, action_uid=work.action_of(id_), subject=subject, run_number=7)
+    at = None if days is None else database_now(-days * DAY_S)
+    execute(work.engine, sa.update(actions).values(deleted_at=at))
 
     ran(work)
 
@@ -291,8 +257,7 @@ def make_backfill(work: Work, days: float, **columns: object) -> UUID:
         "actor": "ann", "not_before": at, "requested_at": at,
         "finished_at": at,
     }  # fmt: skip
-    with work.engine.begin() as connection:
-        connection.execute(sa.insert(backfills).values(**{**values, **columns}))
+    add(work, backfills, **{**values, **columns})
     return id
 
 
@@ -300,16 +265,11 @@ def test_old_backfills_and_notices_go_once_they_have_ended(work: Work) -> None:
     work.operation()
     make_backfill(work, 91)
     kept = {make_backfill(work, 89), make_backfill(work, 91, state="active", finished_at=None)}
-    with work.engine.begin() as connection:
-        for state, days in (("done", 91), ("failed", 91), ("done", 89), ("owed", None)):
-            at = None if days is None else database_now(-days * DAY_S)
-            connection.execute(
-                sa.insert(notices).values(
-                    id=uuid4(), small_app_id=work.app.id, kind="run_ended", target={}, payload={},
-                    state=state, not_before=database_now(), created_at=database_now(),
-                    finished_at=at,
-                )
-            )  # fmt: skip
+    now = dict.fromkeys(("not_before", "created_at"), database_now())
+    its = {"small_app_id": work.app.id, "kind": "run_ended", "target": {}, "payload": {}, **now}
+    for state, days in (("done", 91), ("failed", 91), ("done", 89), ("owed", None)):
+        at = None if days is None else database_now(-days * DAY_S)
+        add(work, notices, **its, id=uuid4(), state=state, finished_at=at)
 
     result = ran(work)
 
@@ -324,9 +284,8 @@ def test_what_lies_in_the_range_of_an_active_backfill_stays(work: Work) -> None:
 
     ran(work)
     stayed = ids(work, operations.c.id)
-    with work.engine.begin() as connection:
-        own = sa.update(backfills).where(backfills.c.id == backfill)
-        connection.execute(own.values(state="done", finished_at=database_now()))
+    over = sa.update(backfills).where(backfills.c.id == backfill)
+    execute(work.engine, over.values(state="done", finished_at=database_now()))
     ran(work)
 
     assert old in stayed
@@ -338,10 +297,9 @@ def test_operations_that_could_be_decided_again_are_not_pruned_and_it_says_what_
 ) -> None:
     work.become_default()
     old = old_operation(work)
-    make_old_tick(work)
-    with work.engine.begin() as connection:
-        long = {"name": "yearly", "look_back_s": 100 * int(DAY_S)}
-        connection.execute(sa.update(actions).values(**long))
+    make_tick(work)
+    long = {"name": "yearly", "look_back_s": 100 * int(DAY_S)}
+    execute(work.engine, sa.update(actions).values(**long))
 
     with pytest.raises(StepFailed) as failure:
         ran(work)
@@ -355,11 +313,9 @@ def test_operations_that_could_be_decided_again_are_not_pruned_and_it_says_what_
     assert ids(work, ticks.c.id) == set()
 
 
-def make_old_tick(work: Work) -> None:
-    at = database_now(-200 * DAY_S)
-    with work.engine.begin() as connection:
-        values = {"daemon": "d", "now": at, "finished_at": at, "duration_ms": 1, "report": {}}
-        connection.execute(sa.insert(ticks).values(**values))
+def make_tick(work: Work, days: float = 200) -> None:
+    at = database_now(-days * DAY_S)
+    add(work, ticks, daemon="d", now=at, finished_at=at, duration_ms=1, report={})
 
 
 @pytest.fixture

@@ -15,10 +15,11 @@ from data.steps.refresh import RefreshParameters
 from data.store.tables import deliveries
 from minutebook.steps import StepOutcome, StepResult
 from models.store.people import users
-from models.tables import operations
 from models.users import parse_users
+from tests.factories import update_operation
 from tests.integration.data.steps.conftest import Work, text_of
 from tests.mail_server import MailServer
+from tests.transactions import act, fetched
 
 DOMAINS = {"a": {"source": {"file": "a.csv"}}, "b": {"source": {"file": "b.csv"}}}
 SINCE = "2026-01-05T09:00:00Z"
@@ -37,8 +38,7 @@ def shop(work: Work) -> Work:
     work.write("a.csv", "id\n1\n")
     work.write("b.csv", "id\n7\n8\n")
     work.apply(domains=DOMAINS)
-    with work.engine.begin() as connection:
-        users.import_users(connection, work.app.id, parse_users(PEOPLE, zone="UTC"))
+    act(work.engine, users.import_users, work.app.id, parse_users(PEOPLE, zone="UTC"))
     refresh.run(work.context(RefreshParameters()))
     return work
 
@@ -159,19 +159,13 @@ def test_a_template_that_cannot_be_used_fails_the_mail_and_not_the_publish(
     assert shop.domains()["a"].production is not None
 
 
-def next_attempt(shop: Work, operation_id: UUID) -> None:
-    with shop.engine.begin() as connection:
-        mine = sa.update(operations).where(operations.c.id == operation_id)
-        connection.execute(mine.values(attempt=2))
-
-
 def test_a_next_attempt_skips_recipients_that_had_the_mail(shop: Work, smtp: MailServer) -> None:
     """The server failed half-way: the next attempt mails the remaining recipients."""
     id = shop.operation()
     smtp.answers["ben"] = "451 try again later"
     first = ran(shop, smtp, operation_id=id)
     smtp.answers.clear()
-    next_attempt(shop, id)
+    update_operation(shop.engine, id, attempt=2)
 
     second = ran(shop, smtp, operation_id=id, attempt=2)
 
@@ -201,11 +195,10 @@ def test_the_next_attempt_sends_the_mail_of_a_worker_cut_off_before_it(
         with pytest.raises(Killed):
             ran(shop, smtp, operation_id=id)
     assert shop.domains()["a"].production is not None
-    next_attempt(shop, id)
+    update_operation(shop.engine, id, attempt=2)
 
     ran(shop, smtp, operation_id=id, attempt=2)
 
     assert smtp.recipients == EVERYBODY
-    with shop.engine.connect() as connection:
-        rows = connection.execute(sa.select(deliveries.c.step, deliveries.c.state)).all()
+    rows = fetched(shop.engine, sa.select(deliveries.c.step, deliveries.c.state))
     assert [tuple(row) for row in rows] == [("publish", "sent")] * 2

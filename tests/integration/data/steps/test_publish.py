@@ -10,8 +10,8 @@ from data.steps.refresh import RefreshParameters
 from data.store import documents as app_documents
 from minutebook.steps import StepFailed, StepResult
 from models.errors import LeaseLost
-from runtime.database import reading
 from tests.integration.data.steps.conftest import Work
+from tests.transactions import act
 
 DOMAINS = {"a": {"source": {"file": "a.csv"}}, "b": {"source": {"file": "b.csv"}}}
 
@@ -90,8 +90,7 @@ def with_documents(staged: Work) -> None:
 
 
 def production(work: Work) -> dict[str, dict[str, Any]]:
-    with reading(work.engine) as connection:
-        return app_documents.shown(connection, work.app.id, "production")
+    return act(work.engine, app_documents.shown, work.app.id, "production")
 
 
 def test_documents_are_published_with_the_data(staged: Work) -> None:

@@ -27,6 +27,7 @@ from models.sql import database_now, read_clock
 from tasks.steps import maintenance
 from tests.integration.data.steps.conftest import Work
 from tests.integration.data.steps.test_refresh import OPEN, ran, staged_rows
+from tests.transactions import act, execute, fetched
 from tests.web_source import Page, WebSource
 
 Register = Callable[[str], None]
@@ -398,12 +399,8 @@ def test_a_url_and_its_header_may_be_secrets(
 
     assert messages == ["rewrote a (1 row)", "reused a"]
     assert {one["authorization"] for one in web.headers} == {"Bearer s3cret"}
-    with work.engine.connect() as connection:
-        kept = [
-            *connection.execute(sa.text("SELECT document FROM small_apps")).scalars(),
-            *connection.execute(sa.text("SELECT source FROM domains")).scalars(),
-        ]
-    assert "s3cret" not in "".join(kept)
+    for kept in ("SELECT document FROM small_apps", "SELECT source FROM domains"):
+        assert "s3cret" not in "".join(fetched(work.engine, sa.text(kept)).scalars())
 
 
 def test_new_rows_are_merged_into_those_of_the_last_snapshot(work: Work) -> None:
@@ -477,8 +474,7 @@ def test_what_began_later_stays_staged_though_it_ended_first(
     assert first.details["overtaken"] == ["a"]
     assert second[0].message == ("rewrote a (1 row)" if then == "staged" else "reused a")
     assert staged_rows(work, "a") == [{"id": 2}]
-    with work.engine.connect() as connection:
-        assert len(stored.paths(connection, work.app.id)) == 1
+    assert len(act(work.engine, stored.paths, work.app.id)) == 1
     assert len(list((work.settings.home / "snapshots").rglob("*.parquet"))) == 1
 
 
@@ -486,8 +482,7 @@ def test_what_was_staged_before_the_clock_went_back_is_replaced(work: Work) -> N
     work.write("a.csv", "id\n1\n")
     work.apply(domains={"a": {"source": {"file": "a.csv"}}})
     ran(work)
-    with work.engine.begin() as connection:
-        connection.execute(sa.update(domains).values(staging_begun_at=database_now(3600.0)))
+    execute(work.engine, sa.update(domains).values(staging_begun_at=database_now(3600.0)))
     work.write("a.csv", "id\n2\n3\n")
 
     assert ran(work).message == "rewrote a (2 rows)"
@@ -535,8 +530,7 @@ def test_rows_that_came_meanwhile_are_not_lost(work: Work, register: Register) -
 
     assert not failed.value.permanent
     assert staged_rows(work, "a") == [{"id": 2}]
-    with work.engine.connect() as connection:
-        assert len(stored.paths(connection, work.app.id)) == 1
+    assert len(act(work.engine, stored.paths, work.app.id)) == 1
 
 
 def test_four_domains_are_downloaded_side_by_side(work: Work, web: WebSource) -> None:

@@ -19,14 +19,15 @@ from data.store.deliveries import Delivery
 from data.store.tables import deliveries as table
 from minutebook.steps import Recipient, StepFailed, StepOutcome
 from models.errors import LeaseLost
-from models.tables import operations
 from runtime.clock import monotonic
 from runtime.sections import MailSettings
 from tasks.outgoing.mail.smtp import SmtpTransport
 from tasks.step_context import WorkContext
+from tests.factories import update_operation
 from tests.integration.data.steps.conftest import ANN, BEN, Work, text_of
 from tests.mail_server import MailServer, mail_server
 from tests.servers import free_port
+from tests.transactions import act, execute, fetched
 
 EVE = Recipient("eve", "eve@example.com", None)
 WELCOME = {
@@ -57,8 +58,7 @@ def context_of(
 
 def rows(work: Work) -> dict[str, tuple[str, str | None]]:
     """Return state and error of every delivery."""
-    with work.engine.connect() as connection:
-        found = connection.execute(sa.select(table).order_by(table.c.recipient)).all()
+    found = fetched(work.engine, sa.select(table).order_by(table.c.recipient))
     return {row.recipient: (row.state, row.error) for row in found}
 
 
@@ -110,9 +110,8 @@ def test_a_delivery_cut_off_while_sending_is_sent_again_under_the_same_id(
     mailing: Work, smtp: MailServer
 ) -> None:
     operation_id = mailing.operation()
-    with mailing.engine.begin() as connection:
-        cut_off = Delivery(operation_id, "send_email", "ann")
-        deliveries.reserve(connection, cut_off, "ann@example.com", "<first@example.com>")
+    cut_off = Delivery(operation_id, "send_email", "ann")
+    act(mailing.engine, deliveries.reserve, cut_off, "ann@example.com", "<first@example.com>")
 
     send_email.run(context_of(mailing, smtp, [ANN], operation_id=operation_id))
 
@@ -123,8 +122,7 @@ def test_a_delivery_cut_off_while_sending_is_sent_again_under_the_same_id(
 def test_two_attempts_give_the_same_message_id(mailing: Work, smtp: MailServer) -> None:
     operation_id = mailing.operation()
     send_email.run(context_of(mailing, smtp, [ANN], operation_id=operation_id))
-    with mailing.engine.begin() as connection:
-        connection.execute(sa.delete(table))
+    execute(mailing.engine, sa.delete(table))
     send_email.run(context_of(mailing, smtp, [ANN], operation_id=operation_id))
 
     first, second = (message["Message-ID"] for _to, message in smtp.took)
@@ -271,9 +269,8 @@ def test_an_address_that_is_none_is_refused_for_good(mailing: Work, smtp: MailSe
 
     assert result.outcome is StepOutcome.PARTIAL
     assert "is not an e-mail address" in result.details["refused"]["samples"]["eve"]
-    with mailing.engine.connect() as connection:
-        kept = sa.select(table.c.is_permanent).where(table.c.recipient == "eve")
-        assert connection.execute(kept).scalar_one() is True
+    kept = sa.select(table.c.is_permanent).where(table.c.recipient == "eve")
+    assert fetched(mailing.engine, kept).scalar_one() is True
 
 
 def test_a_refused_sender_condemns_no_address(mailing: Work, smtp: MailServer) -> None:
@@ -386,9 +383,7 @@ def test_messages_sent_before_the_lease_was_lost_are_recorded(
 
     def taken_over() -> bool:
         if smtp.took:
-            with mailing.engine.begin() as connection:
-                its = operations.c.id == operation_id
-                connection.execute(sa.update(operations).where(its).values(attempt=2))
+            update_operation(mailing.engine, operation_id, attempt=2)
         return False
 
     with pytest.raises(LeaseLost):

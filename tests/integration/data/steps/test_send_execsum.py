@@ -6,7 +6,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-import sqlalchemy as sa
 from pydantic import SecretStr
 
 from data.services.summary import preview
@@ -16,7 +15,7 @@ from data.steps.refresh import RefreshParameters
 from minutebook.steps import StepResult
 from models.document import NoParameters
 from models.sql import database_now, upsert
-from models.tables import action_state, actions, operations
+from models.tables import action_state, actions
 from tests.factories import installation_on, spoil
 from tests.integration.data.steps.conftest import ANN, Work, text_of
 from tests.mail_server import MailServer
@@ -76,10 +75,8 @@ def test_a_preview_is_what_would_be_mailed_and_sends_nothing(
 ) -> None:
     _summarise(published, smtp)
     _publish(published, "id,amount\n1,2.50\n2,4\n3,10\n")
-    uid = published.operation(state="success", finished_at=database_now())
+    uid = published.action_of(published.operation(state="success", finished_at=database_now()))
     with published.engine.begin() as connection:
-        action = sa.select(operations.c.action_uid).where(operations.c.id == uid)
-        uid = connection.execute(action).scalar_one()
         document = json.dumps({"operations": {"send_execsum": {}}})
         spoil(connection, actions.c.uid == uid, document=document, name="report")
         upsert(connection, action_state, [_state(uid, published.checkpoint)])
