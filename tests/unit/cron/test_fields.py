@@ -38,14 +38,11 @@ def test_what_to_write_instead_is_itself_a_field(rule: str, words: str) -> None:
     [
         pytest.param(MINUTE, "*/20", {0, 20, 40}, id="a_step_over_all"),
         pytest.param(MINUTE, "*/90", {0}, id="a_step_beyond_the_range_is_its_first_value"),
-        pytest.param(MINUTE, "*/2147483647", {0}, id="the_largest_step"),
         pytest.param(MINUTE, "07,0059", {7, 59}, id="leading_zeros"),
-        pytest.param(MINUTE, "5-5", {5}, id="a_range_of_one"),
         pytest.param(MINUTE, "5-5/7", {5}, id="a_range_of_one_with_a_step"),
         pytest.param(MINUTE, "50-59/4,3", {50, 54, 58, 3}, id="a_step_over_a_range"),
         pytest.param(DAY, "*/10", {1, 11, 21, 31}, id="days_begin_at_one"),
         pytest.param(MONTH, "jan-mar/2,12", {1, 3, 12}, id="months_by_name"),
-        pytest.param(WEEKDAY, "6-7", {6, 7}, id="sunday_is_seven"),
         pytest.param(WEEKDAY, "sun,fri-6", {0, 5, 6}, id="sunday_is_zero"),
     ],
 )

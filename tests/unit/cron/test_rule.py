@@ -78,10 +78,7 @@ def test_the_cache_of_parsed_rules_is_bounded() -> None:
     [
         pytest.param(",".join(["1-59"] * 40), id="as_long_as_a_rule_may_be"),
         pytest.param("9" * 192, id="one_huge_number"),
-        pytest.param("*/" + "9" * 190, id="one_huge_step"),
         pytest.param("-" * 192, id="dashes"),
-        pytest.param("," * 192, id="commas"),
-        pytest.param("1-" * 96, id="ranges_of_ranges"),
         pytest.param("mon" + ", " * 90, id="weekdays_in_words"),
     ],
 )

@@ -33,35 +33,6 @@ def test_the_facts_of_a_zone_hold(zone: str) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize(
-    ("question", "second", "expected"),
-    [
-        pytest.param("next", "11:59:59.999999", "12:00:00", id="next_a_microsecond_before"),
-        pytest.param("next", "12:00:00", "12:01:00", id="next_excludes_the_instant"),
-        pytest.param("next", "12:00:00.000001", "12:01:00", id="next_a_microsecond_after"),
-        pytest.param("previous", "12:00:00", "11:59:00", id="previous_excludes_the_instant"),
-        pytest.param("previous", "12:00:00.000001", "12:00:00", id="previous_a_microsecond_after"),
-        pytest.param("previous", "11:59:59.999999", "11:59:00", id="previous_a_microsecond_before"),
-    ],
-)
-def test_a_fraction_of_a_second_counts(question: str, second: str, expected: str) -> None:
-    schedule = CronSchedule("* * * * *", "UTC")
-
-    found = getattr(schedule, question)(at(f"2026-07-01T{second}+00:00"))
-
-    assert at(f"2026-07-01T{expected}+00:00") == found
-
-
-def test_a_span_excludes_its_start_and_includes_its_end() -> None:
-    schedule = CronSchedule("0 * * * *", "UTC")
-    hours = [NOON + timedelta(hours=hour) for hour in range(4)]
-
-    assert hours[1:] == schedule.between(hours[0], hours[3])
-    assert schedule.count(hours[0], hours[3]) == 3
-    assert hours[3] == schedule.last(hours[0], hours[3])
-    assert hours[2] == schedule.last(hours[0], hours[3] - timedelta(microseconds=1))
-
-
 @pytest.mark.parametrize("length", [timedelta(0), timedelta(microseconds=-1), timedelta(days=-9)])
 def test_an_empty_or_reversed_span_holds_nothing(length: timedelta) -> None:
     schedule = CronSchedule("* * * * *", "Europe/Paris")

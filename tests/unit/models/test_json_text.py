@@ -35,10 +35,8 @@ def test_a_refusal_names_the_place(text: str | bytes, path: str, remedy: str) ->
         (b'\xef\xbb\xbf{"a": "\xc3\xa9"}', {"a": "é"}),
         ("[" * 32 + "]" * 32, json.loads("[" * 32 + "]" * 32)),
         ('{"a": "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["}', {"a": "[" * 36}),
-        ('{"a": "\\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["}', {"a": '"' + "[" * 34}),
         ("9223372036854775807", LARGEST_NUMBER),
         ("-1.5e3", -1500.0),
-        ("null", None),
     ],
 )
 def test_json_is_read(text: str | bytes, value: object) -> None:
@@ -52,10 +50,8 @@ def test_json_is_read(text: str | bytes, value: object) -> None:
         ({"a": ["\ud800"]}, "a[0]"),
         ({"a\0b": 1}, "a\ufffdb"),
         ({"a": float("nan")}, "a"),
-        ({"a": [1, float("inf")]}, "a[1]"),
         ({"a": {"b": 2**63}}, "a.b"),
         ({"a": datetime(2026, 1, 1, tzinfo=UTC)}, "a"),
-        ({"a": {1, 2}}, "a"),
         ({1: 2}, "1"),
         (b"bytes", "document"),
     ],
@@ -78,8 +74,6 @@ def test_a_value_that_is_too_deep_is_named_once() -> None:
     [
         pytest.param('["' + '\\"' * 100_000, id="open_text"),
         pytest.param("/**/" * 60_000 + "x", id="comments"),
-        pytest.param("#\n" * 60_000 + "x", id="hashes"),
-        pytest.param(" " * 200_000 + "x", id="blanks"),
         pytest.param("{" + ",".join(f'"a{n}":1,"a{n}":1' for n in range(11_000)) + "}", id="twice"),
     ],
 )

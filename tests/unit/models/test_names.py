@@ -13,20 +13,10 @@ import tasks
 from models.action.document import parse_action
 from models.parsing import ParseContext
 from tests.factories import STEPS
+from tests.unit.models.action.test_action import BRIEF
 from tests.unit.scheduler.test_occurrence import SEVEN
 
 ROOT = Path(__file__).parents[3]
-WEEKLY = {
-    "name": "weekly update",
-    "active": "true",
-    "operations": {
-        "refresh": {"domains": ["a", "b"]},
-        "publish": {"data": "true", "design": "false", "permissions": "false"},
-        "send_execsum": "true",
-    },
-    "when": {"cron_rule": "0 7 * * 1", "timezone": "Europe/Paris"},
-    "recipients": {"users": ["toco@tou.can"], "groups": ["manager"]},
-}
 
 
 def in_a_new_process(code: str) -> str:
@@ -36,15 +26,15 @@ def in_a_new_process(code: str) -> str:
 
 
 def test_a_document_is_read_without_a_context_as_it_is_saved() -> None:
-    saved = parse_action(WEEKLY, ParseContext("UTC", SEVEN, STEPS))
+    saved = parse_action(BRIEF, ParseContext("UTC", SEVEN, STEPS))
 
-    assert models.ScheduledActionModel.model_validate(WEEKLY) == saved
+    assert models.ScheduledActionModel.model_validate(BRIEF) == saved
 
 
 def test_a_new_process_reads_a_document_without_a_context() -> None:
     code = (
         "from models import ScheduledActionModel\n"
-        f"print(*ScheduledActionModel.model_validate({WEEKLY!r}).operations.model_dump())"
+        f"print(*ScheduledActionModel.model_validate({BRIEF!r}).operations.model_dump())"
     )
 
     assert in_a_new_process(code) == "refresh publish send_execsum\n"

@@ -9,12 +9,9 @@ from runtime.config import InvalidSetting, load_settings
     ("variable", "wrong", "remedy", "right"),
     [
         ("SCHED_WORKER_QUICK", "x", "write a whole number", "3"),
-        ("SCHED_WORKER_QUICK", "1.5", "write a whole number", "2"),
         ("SCHED_WORKER_QUICK", "0", "write 1 or more", "1"),
         ("SCHED_WORKER_QUICK", "300", "write 256 or less", "256"),
-        ("SCHED_FETCH_MEMORY_MB", "2000000", "write 1048576 or less", "1048576"),
         ("SCHED_FETCH_IMPORT_S", "0", "write a number above 0", "0.1"),
-        ("SCHED_FETCH_IMPORT_S", "x", "write a number", "1.5"),
         ("SCHED_HOOK_ALLOW_PRIVATE", "maybe", "write true or false", "true"),
         ("SCHED_LOG_FORMAT", "xml", "write 'text' or 'json'", "json"),
         (

@@ -146,7 +146,6 @@ def test_publish_takes_names() -> None:
         ({"upload": {"target": "x"}}, "heavy"),
         ({"maintenance": True}, "quick"),
         ({"maintenance": True, "refresh": True}, "heavy"),
-        ({"maintenance": True, "refresh": False}, "quick"),
     ],
 )
 def test_the_weight_of_the_steps_chooses_the_queue(operations: object, queue: str) -> None:

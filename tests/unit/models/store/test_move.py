@@ -5,13 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 
 from models.errors import IllegalMove
-from models.operation import ENDED, LEGAL_MOVES, OperationState
-from models.store.operations.transitions import becomes, move
-from models.tables import operations
+from models.operation import LEGAL_MOVES, OperationState
+from models.store.operations.transitions import move
 
 ROOT = Path(__file__).parents[4]
 ILLEGAL = [
@@ -75,28 +72,3 @@ def test_a_write_of_the_state_elsewhere_is_found(tmp_path: Path) -> None:
 def test_an_illegal_move_is_no_statement(state: OperationState, target: OperationState) -> None:
     with pytest.raises(IllegalMove, match=f"from {state} to {target}"):
         move(target, since={state})
-
-
-def test_a_move_names_the_states_that_it_starts_from() -> None:
-    moved = move(OperationState.FAILED, since={OperationState.RUNNING})
-
-    written = str(moved.compile(dialect=postgresql.psycopg.dialect()))  # type: ignore[no-untyped-call]
-
-    assert "WHERE (operations.state || '') = 'running'" in written
-
-
-@pytest.mark.parametrize("state", sorted(ENDED - {OperationState.MISSED}))
-def test_every_end_has_an_instant_and_waits_for_nothing(state: OperationState) -> None:
-    origins = {origin for origin in OperationState if state in LEGAL_MOVES[origin] - {origin}}
-
-    written = becomes(state, origins)
-
-    assert isinstance(written["finished_at"], sa.ColumnElement)
-    assert isinstance(written["waiting_for"], sa.Null)
-
-
-def test_a_new_attempt_has_no_worker_and_no_message() -> None:
-    written = becomes(OperationState.PENDING, {OperationState.RUNNING})
-
-    assert written["attempt"].compare(operations.c.attempt + 1)
-    assert {written[name] for name in ("worker", "heartbeat_at", "send_started_at")} == {None}
