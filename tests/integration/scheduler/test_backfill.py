@@ -38,7 +38,6 @@ from tests.factories import (
     row_of,
     rows_of,
     spans_of,
-    update_operation,
 )
 from tests.servers import Broker
 from tests.ticks import HOUR, MINUTE, SECOND, run_tick
@@ -196,21 +195,6 @@ def test_with_the_broker_away_the_daemon_asks_later(engine: sa.Engine, broker: B
 
     assert sent.error is not None
     assert broker.messages("default") == [(str(id), 1)]
-
-
-def test_what_a_killed_worker_recorded_is_sent_by_the_tick(
-    engine: sa.Engine, broker: Broker
-) -> None:
-    action, first = make_hourly(engine), hour_of(engine)
-    id = start(engine, wanted(action, first, first + 4 * HOUR))
-    act(engine, filling.record, id)
-
-    assert filling.process(engine, id) == "not active"
-    assert [one["state"] for one in rows_of(engine, action)] == ["pending"] * 5
-    for one in rows_of(engine, action):
-        update_operation(engine, one["id"], not_before=database_now(-1.0))
-    dispatch_ready(engine)
-    assert run_all(engine, broker) == [first + n * HOUR for n in range(5)]
 
 
 def test_an_unexpected_error_ends_the_backfill_with_nothing_recorded(

@@ -22,7 +22,7 @@ from scheduler.changes import Change
 from scheduler.explain import explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
-from tests.factories import make_action, make_app, make_operation, rows_of, update_operation
+from tests.factories import make_action, make_app, make_operation, rows_of
 from tests.servers import Broker, free_port, temporary_folder
 from tests.ticks import MINUTE
 from tests.told import told_as
@@ -113,17 +113,14 @@ def test_runs_that_a_pause_kept_name_it(engine: sa.Engine, broker: Broker, overl
     assert all(re.search(f": everything was paused {SPAN}$", reason) for reason in kept)
 
 
-@pytest.mark.parametrize("is_whole", [True, False])
 def test_a_run_that_waited_for_a_worker_names_what_held_it(
-    engine: sa.Engine, broker: Broker, is_whole: bool
+    engine: sa.Engine, broker: Broker
 ) -> None:
     assert broker
     action, other = make(engine), make_action(engine, name="long one")
     id = make_operation(engine, other, NOON)
     claim_as(engine, id, 1, "tests")
     run_tick(engine, 1)
-    if not is_whole:
-        update_operation(engine, id, started_at=None)
     run_tick(engine, 2)
 
     (state, reason), _ = reasons(engine, action)

@@ -142,18 +142,6 @@ def test_every_change_is_audited(engine: sa.Engine) -> None:
     assert verbs == ["action.create", "action.change", "action.delete"]
 
 
-def test_many_changes_are_audited_in_their_order(engine: sa.Engine) -> None:
-    names = [f"number {number}" for number in range(30, 0, -1)]
-
-    create_all(engine, [make_document(name=name) for name in names], author())
-
-    rows = fetched(engine, sa.select(audit).order_by(audit.c.id)).all()
-    assert [row.details for row in rows] == [{"name": name} for name in names]
-    assert {(row.small_app_id, row.actor, row.verb) for row in rows} == {
-        (DEFAULT_APP.id, author().name, "action.create")
-    }
-
-
 def test_a_manual_run_is_sent_at_once_and_refused_while_active(
     engine: sa.Engine, broker: Broker
 ) -> None:

@@ -163,19 +163,6 @@ def test_nothing_can_be_added_to_a_small_app_that_was_deleted(
         make(engine, shop, 1)
 
 
-def test_a_small_app_that_comes_back_has_none_of_its_actions(
-    engine: sa.Engine, shop: ChangeContext
-) -> None:
-    make(engine, shop, 2)
-    delete_app(engine, shop)
-
-    act(engine, storing.apply, parse_small_app({"name": "shop"}))
-
-    assert left(engine) == []
-    make(engine, shop, 1)
-    assert left(engine) == ["action 0"]
-
-
 def test_whoever_adds_and_whoever_deletes_at_once_leave_no_action_behind(
     engine: sa.Engine, shop: ChangeContext
 ) -> None:

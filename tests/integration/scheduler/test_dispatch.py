@@ -20,7 +20,7 @@ from models.store.tick_work import EVERYTHING
 from models.tables import operations
 from models.worker_kinds import EXECUTE_QUICK
 from runtime.clock import wait_for
-from scheduler.sweep import MOST_RESERVED, Sweeper, _dispatch
+from scheduler.sweep import Sweeper, _dispatch
 from tests.factories import make_action, make_operation, row_of, update_operation
 from tests.servers import Broker
 from tests.transactions import act, fetched
@@ -29,27 +29,10 @@ from tests.virtual_clock import VirtualClock
 AT = datetime(2026, 8, 1, tzinfo=UTC)
 
 
-def test_what_workers_put_back_at_once_does_not_keep_a_tick_from_ending(engine: sa.Engine) -> None:
-    id = make_operation(engine, make_action(engine), AT)
-    update_operation(engine, id, not_before=AT)
-    sendings = 0
-
-    def send(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
-        nonlocal sendings
-        sendings += 1
-        # Within the clock's millisecond it may be sent again.
-        assert sendings < MOST_RESERVED
-        act(engine, reserve.release_unsent, messages)
-        return Sent(len(messages))
-
-    _dispatch(engine, reserve.reserve_sendable, send)
-
-    assert sendings >= 1
-
-
 def test_what_was_sent_is_not_sent_again_if_the_clock_goes_back_meanwhile(
-    engine: sa.Engine,
+    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("scheduler.sweep.MOST_RESERVED", 1)
     clock = VirtualClock(engine, AT + timedelta(hours=3))
     id = make_operation(engine, make_action(engine), AT)
     update_operation(engine, id, not_before=AT)

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from models.fingerprint import operation_id
-from models.operation import ENDED, UNSTARTED_MOVES, OperationState
+from models.operation import OperationState
 from models.store.actions import find as found
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import put_back, refusals
@@ -37,11 +37,9 @@ from tests.factories import (
     make_action,
     make_document,
     make_operation,
-    row_of,
     rows_of,
     update_operation,
 )
-from tests.statements import executed
 from tests.ticks import DAY, LEASE, MINUTE, SECOND, run_tick
 from tests.transactions import act, clock_of, execute, finish
 from tests.virtual_clock import VirtualClock
@@ -96,18 +94,7 @@ NEVER_STARTED: dict[str, Callable[[sa.Connection, UUID], object]] = {
 }
 
 
-def by_hand(state: str) -> Callable[[sa.Connection, UUID], object]:
-    def act(connection: sa.Connection, id: UUID) -> object:
-        changed = sa.update(operations).where(operations.c.id == id).values(state=state)
-        return connection.execute(changed)
-
-    return act
-
-
-HANDS = {f"{state} by SQL": by_hand(state) for state in sorted(ENDED & UNSTARTED_MOVES)}
-
-
-@pytest.mark.parametrize("how", [*STARTED, *NEVER_STARTED, *HANDS])
+@pytest.mark.parametrize("how", [*STARTED, *NEVER_STARTED])
 def test_the_next_is_due_after_the_end_however_it_ended(
     engine: sa.Engine, now: datetime, how: str
 ) -> None:
@@ -115,7 +102,7 @@ def test_the_next_is_due_after_the_end_however_it_ended(
     if how in STARTED:
         claimed(engine, first)
     with engine.begin() as connection:
-        (STARTED | NEVER_STARTED | HANDS)[how](connection, first)
+        (STARTED | NEVER_STARTED)[how](connection, first)
     update_operation(engine, first, finished_at=now + 3 * MINUTE - SECOND / 3)
 
     run_tick(engine, now + EVERY)
@@ -148,21 +135,6 @@ def test_a_cursor_comes_back_once_an_interval_and_each_day(
     action, _ = begun(engine, now, when={"every": "P30D", "from": "end"})
 
     assert cursor_of(engine, action)["next_occurrence_at"] == now + DAY
-
-
-def test_what_no_daemon_sent_is_missed_and_counts_as_an_end(
-    engine: sa.Engine, now: datetime
-) -> None:
-    action = make(engine, now - DAY)
-
-    run_tick(engine, now)
-
-    (row,) = rows_of(engine, action)
-    assert (row["state"], row["reason"]) == ("missed", "too late")
-    run_tick(engine, now + EVERY)
-    following = cursor_of(engine, action)["next_occurrence_at"]
-    assert following == rounded_up(row["finished_at"]) + EVERY
-    assert run_tick(engine, following).recorded == 1
 
 
 def finished(engine: sa.Engine, id: UUID, at: datetime) -> None:
@@ -198,19 +170,6 @@ def test_a_retry_of_an_older_operation_counts_while_it_runs(
     # Its own end is not among the newest: when it was last seen to run counts.
     assert while_it_runs.recorded == 0
     assert now + 2 * EVERY in {row["occurrence_at"] for row in rows_of(engine, action)}
-
-
-def test_a_pause_begins_no_second_count(engine: sa.Engine, now: datetime) -> None:
-    action, first = begun(engine, now)
-    editing.set_active(engine, action.uid, active=False, author=author())
-    finished(engine, first, now - 30 * DAY)
-    editing.set_active(engine, action.uid, active=True, author=author())
-    since = cursor_of(engine, action)["watermark"]
-
-    run_tick(engine, since + MINUTE)
-
-    last = max(row["occurrence_at"] for row in rows_of(engine, action))
-    assert last == rounded_up(since + SECOND)
 
 
 def test_an_edit_to_and_from_the_grid_keeps_the_last_end(engine: sa.Engine, now: datetime) -> None:
@@ -392,16 +351,3 @@ def test_lists_show_what_is_counted_from_the_end(engine: sa.Engine, now: datetim
     assert shown() == [None, None, None]
     finished(engine, first, now + MINUTE)
     assert shown() == [now + MINUTE + EVERY] * 3
-
-
-def test_other_actions_and_ends_pay_nothing(engine: sa.Engine, now: datetime) -> None:
-    action = make(engine, now, when={"every": "PT10M", "starting_at": now.isoformat()})
-    with executed(engine) as statements:
-        run_tick(engine, now)
-        (row,) = rows_of(engine, action)
-        claimed(engine, row["id"])
-        finish(engine, row["id"], Outcome(S.SUCCESS))
-
-    assert row_of(engine, row["id"])["state"] == "success"
-    paid = ("newest.finished_at", "SET ended_at")
-    assert [one for one in statements if any(part in one for part in paid)] == []
