@@ -136,11 +136,6 @@ def run(engine: sa.Engine, id: UUID, outcome: Outcome = DONE) -> None:
     finish(engine, id, outcome)
 
 
-def not_before(engine: sa.Engine, id: UUID) -> datetime:
-    found: datetime = row_of(engine, id)["not_before"]
-    return found
-
-
 def test_after_a_run_ahead_of_the_clock_a_retry_starts(
     engine: sa.Engine, clock: VirtualClock
 ) -> None:
@@ -181,9 +176,9 @@ def test_only_a_backoff_of_the_right_clock_is_waited_for(
 
     tick_at(clock, SEVEN + 2 * MINUTE)
 
-    assert not_before(engine, kept) == SEVEN + MINUTE + HOUR
+    assert row_of(engine, kept)["not_before"] == SEVEN + MINUTE + HOUR
     # Released, sent at once, and waited for as after any sending.
-    assert not_before(engine, released) <= SEVEN + 2 * MINUTE + 5 * MINUTE
+    assert row_of(engine, released)["not_before"] <= SEVEN + 2 * MINUTE + 5 * MINUTE
 
 
 def test_what_was_sent_or_owed_ahead_of_the_clock_waits_for_none_of_its_instants(

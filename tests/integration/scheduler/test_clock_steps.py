@@ -161,10 +161,6 @@ def quarantine(engine: sa.Engine, clock: VirtualClock, now: datetime) -> None:
     assert tick_at(clock, now).quarantined == 1
 
 
-def repair(engine: sa.Engine) -> None:
-    change.apply_all(engine, [make_document(name="one", when=HOURLY)], author())
-
-
 def delete(engine: sa.Engine, clock: VirtualClock, now: datetime) -> None:
     clock.set(now)
     uid: UUID = fetched(engine, sa.select(actions.c.uid)).scalar_one()
@@ -185,7 +181,7 @@ def test_what_was_missed_before_the_right_clock_stays_missed_if_nothing_decides_
     tick_at(clock, SEVEN + HOUR + 30 * MINUTE)
     tick_at(clock, SEVEN + HOUR + 31 * MINUTE)
     if ended is quarantine:
-        repair(engine)
+        change.apply_all(engine, [make_document(name="one", when=HOURLY)], author())
 
     ((span, count),) = spans_of(engine)
     assert (span["last_at"], count) == (SEVEN + 90 * MINUTE, 90)
@@ -363,14 +359,10 @@ def test_a_rename_at_any_instant_loses_and_doubles_nothing(
 
     rows = rows_of(engine, action)
     wanted = list(occurrences_between(action.plan, action.uid, SEVEN, now + MINUTE))
-    revision = revision_of(engine, action)
+    query = sa.select(actions.c.revision).where(actions.c.uid == action.uid)
+    revision = fetched(engine, query).scalar_one()
     deletion.delete(engine, action.uid, author())
     assert [(row["id"], row["occurrence_at"]) for row in rows] == [
         (operation_id(action.uid, at), at) for at in wanted
     ]
     assert revision == 1 + sum(not is_tick for _, is_tick in moves)
-
-
-def revision_of(engine: sa.Engine, action: Change) -> int:
-    query = sa.select(actions.c.revision).where(actions.c.uid == action.uid)
-    return int(fetched(engine, query).scalar_one())

@@ -21,7 +21,7 @@ from models.tables import operations
 from models.worker_kinds import EXECUTE_QUICK
 from runtime.clock import wait_for
 from scheduler.sweep import Sweeper, _dispatch
-from tests.factories import make_action, make_operation, row_of, update_operation
+from tests.factories import locks_waited_for, make_action, make_operation, row_of, update_operation
 from tests.servers import Broker
 from tests.transactions import act, fetched
 from tests.virtual_clock import VirtualClock
@@ -69,17 +69,12 @@ def test_two_that_sent_the_same_messages_in_other_orders_both_mark_them(engine: 
             both = [
                 pool.submit(mark, ids) for ids in ([first, middle, last], [last, middle, first])
             ]
-            assert wait_for(lambda: _waiting(engine) == 2, 20)
+            assert wait_for(lambda: locks_waited_for(engine) == 2, 20)
         for one in both:
             one.result()
 
     sent = sa.select(operations.c.sendings).order_by(operations.c.id)
     assert fetched(engine, sent).scalars().all() == [2, 2, 2]
-
-
-def _waiting(engine: sa.Engine) -> int:
-    query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-    return int(fetched(engine, sa.text(query)).scalar_one())
 
 
 def test_an_unexpected_error_while_sending_keeps_no_alert_back(

@@ -14,6 +14,7 @@ from scheduler.changes.change import apply_all
 from scheduler.changes.deletion import delete
 from scheduler.changes.editing import set_active
 from tests.factories import author, make_action, make_document, rows_of
+from tests.integration.scheduler.test_events import make_user
 from tests.ticks import MINUTE, SECOND, tick_at
 from tests.transactions import act, why
 from tests.virtual_clock import VirtualClock
@@ -25,16 +26,8 @@ PAID = {"on": "order.paid"}
 @pytest.fixture
 def clock(engine: sa.Engine) -> VirtualClock:
     """The clock of the engine's database, a little before noon, and a user."""
-    clock = VirtualClock(engine, NOON - 60 * MINUTE)
-    act(
-        engine,
-        users.add,
-        1,
-        parse_users([{"id": "ann", "email": "ann@x.org", "activated_at": "2026-01-01T00:00:00Z"}])[
-            0
-        ],
-    )
-    return clock
+    make_user(engine, "ann")
+    return VirtualClock(engine, NOON - 60 * MINUTE)
 
 
 def become_known(engine: sa.Engine, at: datetime) -> None:

@@ -305,98 +305,99 @@ def test_any_split_into_ticks_records_what_a_plain_model_says(engine: sa.Engine)
     assert found == {one for one in expected if NOW < one[2] <= at}
 
 
-class TestEdits:
-    """A change decides the old revision up to now; changed occurrences begin again."""
+# A change decides the old revision up to now; changed occurrences begin again.
 
-    @pytest.fixture
-    def now(self, engine: sa.Engine) -> datetime:
-        """The database's clock: changes decide by it."""
-        return clock_of(engine)
 
-    def test_an_edit_of_when_decides_the_old_one_and_begins_anew(
-        self, engine: sa.Engine, now: datetime
-    ) -> None:
-        on_seen, on_activated = (
-            {"on": f"instance.user.{event}"} for event in ("last_seen", "activated")
-        )
-        action = make_action(engine, when=on_seen, since=now - DAY)
-        decided_until(engine, now - MINUTE)
-        at = now - timedelta(seconds=20)
-        make_user(engine, "ann", last_seen_at=at)
-        make_user(engine, "ben", activated_at=at)
+@pytest.fixture
+def now(engine: sa.Engine) -> datetime:
+    """The database's clock: changes decide by it."""
+    return clock_of(engine)
 
-        apply_all(engine, [make_document(when=on_activated)], author())
-        make_user(engine, "cleo", activated_at=now + timedelta(seconds=20))
-        run_tick(engine, now + MINUTE)
 
-        rows = rows_of(engine, action)
-        assert [(row["subject"], row["revision"]) for row in rows] == [("ann", 1), ("cleo", 2)]
+def test_an_edit_of_when_decides_the_old_one_and_begins_anew(
+    engine: sa.Engine, now: datetime
+) -> None:
+    on_seen, on_activated = (
+        {"on": f"instance.user.{event}"} for event in ("last_seen", "activated")
+    )
+    action = make_action(engine, when=on_seen, since=now - DAY)
+    decided_until(engine, now - MINUTE)
+    at = now - timedelta(seconds=20)
+    make_user(engine, "ann", last_seen_at=at)
+    make_user(engine, "ben", activated_at=at)
 
-    def test_a_change_of_whom_it_is_about_runs_nothing_of_the_past(
-        self, engine: sa.Engine, now: datetime
-    ) -> None:
-        when = {"on": "instance.user.last_seen"}
-        action = make_action(engine, when=when, since=now - DAY)
-        make_user(engine, "off", last_seen_at=now - timedelta(seconds=20), active=False)
-        everybody = {"include_inactive_users": True}
+    apply_all(engine, [make_document(when=on_activated)], author())
+    make_user(engine, "cleo", activated_at=now + timedelta(seconds=20))
+    run_tick(engine, now + MINUTE)
 
-        apply_all(engine, [make_document(when=when, recipients=everybody)], author())
-        run_tick(engine, now + MINUTE)
+    rows = rows_of(engine, action)
+    assert [(row["subject"], row["revision"]) for row in rows] == [("ann", 1), ("cleo", 2)]
 
-        assert rows_of(engine, action) == []
 
-    def test_what_happens_during_a_pause_is_never_caught_up(
-        self, engine: sa.Engine, now: datetime
-    ) -> None:
-        action = make_action(engine, when={"on": "instance.user.last_seen"}, since=now - DAY)
-        decided_until(engine, now - 2 * MINUTE)
-        make_user(engine, "before", last_seen_at=now - MINUTE)
-        set_active(engine, action.uid, active=False, author=author())
-        # What is due rounds up to the next second, which may be after the pause.
-        make_user(engine, "during", last_seen_at=now.replace(microsecond=0))
-        run_tick(engine, now + timedelta(seconds=1))
-        set_active(engine, action.uid, active=True, author=author())
-        make_user(engine, "after", last_seen_at=now + timedelta(seconds=30))
+def test_a_change_of_whom_it_is_about_runs_nothing_of_the_past(
+    engine: sa.Engine, now: datetime
+) -> None:
+    when = {"on": "instance.user.last_seen"}
+    action = make_action(engine, when=when, since=now - DAY)
+    make_user(engine, "off", last_seen_at=now - timedelta(seconds=20), active=False)
+    everybody = {"include_inactive_users": True}
 
-        run_tick(engine, now + MINUTE)
+    apply_all(engine, [make_document(when=when, recipients=everybody)], author())
+    run_tick(engine, now + MINUTE)
 
-        assert [row["subject"] for row in rows_of(engine, action)] == ["before", "after"]
+    assert rows_of(engine, action) == []
 
-    def test_what_is_too_late_at_an_edit_is_named_once(
-        self, engine: sa.Engine, now: datetime
-    ) -> None:
-        """No daemon ran; the edit ends the old revision, or hands its past to the next."""
-        when = {"on": "instance.user.last_seen"}
-        edits = {
-            "going on": make_document(name="going on", when=when, description="other"),
-            "anew": make_document(name="anew", when={"on": "order.paid"}),
-        }
-        made = [make_action(engine, name=name, when=when, since=now - DAY) for name in edits]
-        decided_until(engine, now - 60 * MINUTE)
-        for number in range(20):
-            make_user(engine, f"{number:02}", last_seen_at=now - 30 * MINUTE)
 
-        apply_all(engine, list(edits.values()), author())
-        run_tick(engine, now + MINUTE)
+def test_what_happens_during_a_pause_is_never_caught_up(engine: sa.Engine, now: datetime) -> None:
+    action = make_action(engine, when={"on": "instance.user.last_seen"}, since=now - DAY)
+    decided_until(engine, now - 2 * MINUTE)
+    make_user(engine, "before", last_seen_at=now - MINUTE)
+    set_active(engine, action.uid, active=False, author=author())
+    # What is due rounds up to the next second, which may be after the pause.
+    make_user(engine, "during", last_seen_at=now.replace(microsecond=0))
+    run_tick(engine, now + timedelta(seconds=1))
+    set_active(engine, action.uid, active=True, author=author())
+    make_user(engine, "after", last_seen_at=now + timedelta(seconds=30))
 
-        assert [len(rows_of(engine, action)) for action in made] == [10, 10]
-        spans = fetched(engine, sa.select(missed_spans)).mappings().all()
-        assert {span["action_uid"]: span["count"] for span in spans} == {
-            action.uid: 10 for action in made
-        }
+    run_tick(engine, now + MINUTE)
 
-    def test_a_clock_rule_becomes_an_event_and_back(self, engine: sa.Engine, now: datetime) -> None:
-        action = make_action(engine, since=now)
-        apply_all(engine, [make_document(when={"on": "instance.user.last_seen"})], author())
-        at_event = cursor_of(engine, action)["next_occurrence_at"]
-        run_tick(engine, now + timedelta(seconds=1))
-        filed = cursor_of(engine, action)["next_occurrence_at"]
-        apply_all(engine, [make_document()], author())
-        run_tick(engine, now + MINUTE)
+    assert [row["subject"] for row in rows_of(engine, action)] == ["before", "after"]
 
-        assert (at_event, filed) == (None, None)
-        assert cursor_of(engine, action)["next_occurrence_at"] is not None
-        assert {row["subject"] for row in rows_of(engine, action)} <= {None}
+
+def test_what_is_too_late_at_an_edit_is_named_once(engine: sa.Engine, now: datetime) -> None:
+    """No daemon ran; the edit ends the old revision, or hands its past to the next."""
+    when = {"on": "instance.user.last_seen"}
+    edits = {
+        "going on": make_document(name="going on", when=when, description="other"),
+        "anew": make_document(name="anew", when={"on": "order.paid"}),
+    }
+    made = [make_action(engine, name=name, when=when, since=now - DAY) for name in edits]
+    decided_until(engine, now - 60 * MINUTE)
+    for number in range(20):
+        make_user(engine, f"{number:02}", last_seen_at=now - 30 * MINUTE)
+
+    apply_all(engine, list(edits.values()), author())
+    run_tick(engine, now + MINUTE)
+
+    assert [len(rows_of(engine, action)) for action in made] == [10, 10]
+    spans = fetched(engine, sa.select(missed_spans)).mappings().all()
+    assert {span["action_uid"]: span["count"] for span in spans} == {
+        action.uid: 10 for action in made
+    }
+
+
+def test_a_clock_rule_becomes_an_event_and_back(engine: sa.Engine, now: datetime) -> None:
+    action = make_action(engine, since=now)
+    apply_all(engine, [make_document(when={"on": "instance.user.last_seen"})], author())
+    at_event = cursor_of(engine, action)["next_occurrence_at"]
+    run_tick(engine, now + timedelta(seconds=1))
+    filed = cursor_of(engine, action)["next_occurrence_at"]
+    apply_all(engine, [make_document()], author())
+    run_tick(engine, now + MINUTE)
+
+    assert (at_event, filed) == (None, None)
+    assert cursor_of(engine, action)["next_occurrence_at"] is not None
+    assert {row["subject"] for row in rows_of(engine, action)} <= {None}
 
 
 @pytest.mark.parametrize("settings", ["postgresql"], indirect=True)

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from models.store.people import events, users
-from models.users import parse_users
+from models.store.people import events
 from scheduler.changes import change, editing
 from tests.factories import author, make_action, make_document, rows_of
+from tests.integration.scheduler.test_events import make_user
 from tests.ticks import HOUR, MINUTE, tick_at
-from tests.transactions import act, why
+from tests.transactions import why
 from tests.virtual_clock import VirtualClock
 
 MONDAY = datetime(2027, 1, 4, tzinfo=UTC)
@@ -31,8 +31,7 @@ def test_a_dry_run_foretells_what_events_make_due(engine: sa.Engine, clock: Virt
         "policy": {"look_back": "PT5M"},
     }
     action = make_action(engine, **on_paid)
-    ann = {"id": "ann", "email": "ann@x.org", "activated_at": MONDAY.isoformat()}
-    act(engine, users.add, 1, parse_users([ann])[0])
+    make_user(engine, "ann")
     tick_at(clock, MONDAY + MINUTE)
     clock.set(MONDAY + HOUR)
     with engine.begin() as connection:

@@ -26,7 +26,6 @@ from scheduler.tick import TickReport, tick
 from services.status import pauses
 from tests.celery_messages import TASK, allowing, celery_action, celery_messages, follow_by_name
 from tests.factories import installation_on, make_action, make_operation, row_of, update_operation
-from tests.integration.broker.test_whose_error import out_of_memory
 from tests.rabbitmq import RabbitMQ
 from tests.sentinel import replicated
 from tests.servers import Broker, temporary_folder
@@ -241,27 +240,7 @@ def test_a_redis_that_refuses_the_look_is_no_loss_and_stops_nothing(
     assert (refused.lost_messages, refused.broker_error) == (0, None)
 
 
-# A Redis that loses messages and refuses new ones, or fails over.
-
-
-def test_what_was_lost_is_sent_again_once_the_broker_takes_messages(
-    engine: sa.Engine, broker: Broker
-) -> None:
-    """Each way to refuse is in `broker/test_whose_error`."""
-    sweeper = Sweeper(LEASE, NO_ALERTS)
-    ids = long_queued(engine, sweeper)
-    empty(broker)
-
-    with out_of_memory(broker):
-        refused = run_tick(engine, sweeper, 1)
-        assert states(engine, ids) <= {"pending", "queued"}
-    silent(engine, ids)
-    after = [run_tick(engine, sweeper, minutes) for minutes in (2, 3)]
-
-    assert (refused.sent, refused.broker_error is not None) == (0, True)
-    assert sum(report.sent for report in after) == 2
-    assert messages(broker) == texts(ids)
-    assert states(engine, ids) == {"queued"}
+# A Redis that fails over.
 
 
 def test_what_a_replica_lacks_is_sent_again_once_it_has_taken_over(

@@ -9,14 +9,14 @@ import sqlalchemy as sa
 from models.sql import database_now
 from models.store.notices import missed
 from models.store.notices.alerting import NO_ALERTS
-from models.store.people import events
-from models.tables import action_state, findings, notices, users
+from models.tables import action_state, findings, notices
 from runtime.config import load_settings
 from runtime.sections import AlertSettings
 from scheduler.changes import Change, change
 from scheduler.changes.change import create_all
 from services.verdict import assess
 from tests.factories import author, make_action, make_document, rows_of, set_back
+from tests.integration.scheduler.test_events import make_event, make_user
 from tests.ticks import DAY, HOUR, MINUTE, run_tick
 from tests.transactions import act, clock_of
 
@@ -206,16 +206,10 @@ def test_missed_users_of_an_event_action_are_told_in_one_notice(engine: sa.Engin
     hooks = {"on_failure": [ANN]}
     action = make_action(engine, when={"on": "signed_up"}, hooks=hooks, since=NOON)
     run_tick(engine, NOON + MINUTE)
-    with engine.begin() as connection:
-        for number in range(1, 13):
-            at = NOON + number * 10 * MINUTE
-            user = f"user {number:02}"
-            connection.execute(
-                sa.insert(users).values(
-                    small_app_id=1, id=user, active=True, created_at=NOON, activated_at=NOON
-                )
-            )
-            events.add(connection, 1, "signed_up", user, user, at)
+    for number in range(1, 13):
+        user = f"user {number:02}"
+        make_user(engine, user)
+        make_event(engine, "signed_up", user, user, NOON + number * 10 * MINUTE)
 
     for minutes in (0, 1):
         run_tick(engine, BACK + minutes * MINUTE)

@@ -1,5 +1,6 @@
 """A tick on real databases and a real broker: recorded once, sent once, nothing lost."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ from models.fingerprint import operation_id
 from models.store.operations.take import Claim
 from models.tables import actions
 from scheduler.changes import change, editing
-from scheduler.tick import TickReport
 from tests.factories import (
     author,
     claimed,
@@ -176,19 +176,13 @@ def test_two_daemons_send_each_occurrence_once(engine: sa.Engine, broker: Broker
     uids = make_many(engine, 60)
     now = datetime.now(UTC) + MINUTE  # noqa: TID251 - after every action was made
 
-    reports = _side_by_side(engine, now)
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(run_tick, engine, now, 5) for _ in range(2)]
+    reports = [one.result() for one in both]
 
     sent = broker.messages("quick")
     assert sum(report.recorded for report in reports) == len(uids)
     assert len(sent) == len(set(sent)) == len(uids)
-
-
-def _side_by_side(engine: sa.Engine, now: datetime) -> list[TickReport]:
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(2) as pool:
-        both = [pool.submit(run_tick, engine, now, 5) for _ in range(2)]
-        return [future.result() for future in both]
 
 
 def test_a_row_broken_by_hand_is_quarantined_and_disturbs_no_other(engine: sa.Engine) -> None:
