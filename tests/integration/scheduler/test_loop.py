@@ -1,17 +1,21 @@
-"""The loop on real databases, beside another daemon."""
+"""The loop on real databases, beside another daemon, and its pings."""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
 import sqlalchemy as sa
+from pydantic import SecretStr
 
 from models.store import key_values
 from models.tables import ticks
+from runtime.clock import monotonic, wait_for
 from runtime.config import Settings
 from runtime.database import make_engine, reading
 from runtime.stopping import Stop
 from scheduler.loop import Daemon
+from scheduler.ping import Ping
 from tests.factories import STEPS, make_action
+from tests.receiver import receiver
 from tests.statements import begun
 from tests.ticks import HOUR, MINUTE
 from tests.transactions import act, clock_of
@@ -119,3 +123,46 @@ def test_no_plan_is_kept_from_a_tick_whose_tables_were_still_empty(settings: Set
     engine.dispose()
     assert generic == 0
     assert custom > 0
+
+
+# A ping after each tick: no tick waits for its answer.
+
+
+@pytest.mark.usefixtures("broker")
+def test_each_tick_of_the_loop_pings(engine: sa.Engine, settings: Settings) -> None:
+    with receiver() as watcher:
+        alert = settings.alert.model_copy(update={"ping_url": SecretStr(f"{watcher.url}/check")})
+        daemon = Daemon(engine, settings.model_copy(update={"alert": alert}), STEPS)
+        daemon.prepare()
+        daemon._tick_or_log()
+        daemon.ping.wait()
+
+    assert [(got.method, got.path) for got in watcher.got] == [("GET", "/check")]
+
+
+def test_a_slow_answer_delays_nothing_and_is_not_asked_for_twice() -> None:
+    with receiver() as watcher:
+        watcher.trickle_s = 5
+        ping = Ping(watcher.url)
+        started = monotonic()
+        ping.send()
+        assert wait_for(lambda: bool(watcher.got), 5)
+        ping.send()
+        took = monotonic() - started
+        watcher.stopping.set()
+        ping.wait()
+
+    assert took < 3
+    assert len(watcher.got) == 1
+
+
+def test_one_that_nobody_answers_is_logged_without_its_address(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ping = Ping("http://127.0.0.1:1/s3cret")
+
+    ping.send()
+    ping.wait()
+
+    assert "the ping was not answered" in caplog.text
+    assert "s3cret" not in caplog.text
