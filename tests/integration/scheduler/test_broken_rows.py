@@ -7,7 +7,6 @@ import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -169,7 +168,7 @@ def test_a_broken_action_is_repaired_and_deleted(
             editing.set_active(engine, broken.uid, active=active, author=author())
     mended = make_document(name="broken", active=True)
     [repaired] = change.apply_all(engine, [mended], author())
-    sound = _standing(engine, broken)
+    sound = act(engine, actions.find, 1, str(broken.uid), WHOLE_INSTALLATION)
     deletion.delete(engine, broken.uid, author())
 
     assert (repaired.uid, sound["active"], sound["quarantined"]) == (broken.uid, True, None)
@@ -186,7 +185,3 @@ def test_an_operation_whose_plan_is_broken_fails_and_says_so(engine: sa.Engine) 
     row = row_of(engine, id)
     assert (row["state"], row["reason"]) == ("failed", "broken plan")
     assert row["error"].startswith("the stored plan cannot be read: ")
-
-
-def _standing(engine: sa.Engine, action: Change) -> dict[str, Any]:
-    return act(engine, actions.find, 1, str(action.uid), WHOLE_INSTALLATION)

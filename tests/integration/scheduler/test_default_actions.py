@@ -16,8 +16,7 @@ from models.tables import audit, operations
 from models.tables import small_apps as small_apps_table
 from models.tenant.document import parse_small_app
 from scheduler.changes import default_actions, deletion
-from scheduler.changes.validation import ChangeContext
-from tests.factories import DEFAULT_APP, STEPS, author, make_action
+from tests.factories import DEFAULT_APP, STEPS, author, make_action, make_app
 from tests.ticks import run_tick
 from tests.transactions import act, execute, fetched
 
@@ -38,9 +37,7 @@ def made_app(engine: sa.Engine, **document: Any) -> SmallApp:
 def test_migrate_gives_each_small_app_its_maintenance_at_four_in_its_zone(
     engine: sa.Engine,
 ) -> None:
-    with engine.begin() as connection:
-        model = parse_small_app({"name": "shop", "zone": "Europe/Paris"})
-        shop, _ = storing.apply(connection, model)
+    shop = make_app(engine, "shop", zone="Europe/Paris")
 
     migrated = default_actions.migrate(engine, STEPS)
 
@@ -105,10 +102,9 @@ def test_applying_a_small_app_again_makes_it_no_second_time(engine: sa.Engine) -
 def test_a_small_app_that_comes_back_is_maintained_anew(engine: sa.Engine) -> None:
     app = made_app(engine)
     (action,) = maintenance_of(engine, app)
-    deletion.delete(engine, action["uid"], ChangeContext("tests", app, STEPS))
-    with engine.begin() as connection:
-        its_row = sa.update(small_apps_table).where(small_apps_table.c.id == app.id)
-        connection.execute(its_row.values(deleted_at=database_now()))
+    deletion.delete(engine, action["uid"], author(app=app))
+    its_row = sa.update(small_apps_table).where(small_apps_table.c.id == app.id)
+    execute(engine, its_row.values(deleted_at=database_now()))
 
     made_app(engine)
 
@@ -117,11 +113,9 @@ def test_a_small_app_that_comes_back_is_maintained_anew(engine: sa.Engine) -> No
 
 
 def test_a_zone_that_nobody_knows_any_more_stops_no_other_small_app(engine: sa.Engine) -> None:
-    with engine.begin() as connection:
-        model = parse_small_app({"name": "away"})
-        storing.apply(connection, model)
-        its_row = sa.update(small_apps_table).where(small_apps_table.c.name == "away")
-        connection.execute(its_row.values(zone="Mars/Olympus"))
+    make_app(engine, "away")
+    its_row = sa.update(small_apps_table).where(small_apps_table.c.name == "away")
+    execute(engine, its_row.values(zone="Mars/Olympus"))
 
     assert default_actions.migrate(engine, STEPS).maintained == ("default",)
 

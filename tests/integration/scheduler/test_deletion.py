@@ -16,9 +16,7 @@ from models.store.actions import cursors
 from models.store.actions import deletion as deletions
 from models.store.operations import backfills
 from models.store.scope import WHOLE_INSTALLATION
-from models.store.tenants import storing
 from models.tables import actions, audit, operations, revisions
-from models.tenant.document import parse_small_app
 from runtime.clock import wait_for
 from runtime.database import reading
 from scheduler.changes import Change, deletion
@@ -27,9 +25,9 @@ from scheduler.changes.deletion import delete_app, delete_many
 from scheduler.changes.validation import ChangeContext
 from scheduler.on_demand.backfill import cancel as cancel_backfill
 from tests.factories import (
-    STEPS,
     author,
     make_action,
+    make_app,
     make_document,
     make_many,
     make_operation,
@@ -43,8 +41,7 @@ from tests.transactions import act, clock_of, fetched
 @pytest.fixture
 def shop(engine: sa.Engine) -> ChangeContext:
     """The change context of a small app `shop`."""
-    app, _ = act(engine, storing.apply, parse_small_app({"name": "shop"}))
-    return ChangeContext("tests", app, STEPS)
+    return author(app=make_app(engine, "shop"))
 
 
 def make(engine: sa.Engine, who: ChangeContext, count: int, **changes: Any) -> list[UUID]:

@@ -10,16 +10,13 @@ import pytest
 import sqlalchemy as sa
 
 from models.errors import InvalidAction, Refused
-from models.store.notices.alerting import NO_ALERTS
 from models.tables import actions, metadata, revisions
 from scheduler.changes import Change, Done
 from scheduler.changes.change import apply_all, create_all
 from scheduler.changes.editing import replace_document
-from scheduler.sweep import Sweeper
-from scheduler.tick import tick
 from tests.factories import author, make_action, make_document, rows_of
 from tests.servers import Broker
-from tests.ticks import HOUR, LEASE, MINUTE, run_tick
+from tests.ticks import HOUR, MINUTE, run_tick, tick_at
 from tests.transactions import fetched
 from tests.virtual_clock import VirtualClock
 
@@ -188,10 +185,8 @@ def test_what_was_sent_while_the_clock_was_ahead_is_not_listed(
     clock = VirtualClock(engine, MONDAY)
     policy = {"catch_up": catch_up, "look_back": "P1D", "overlap": "allow"}
     make_action(engine, name="one", when=HOURLY, policy=policy)
-    sweeper = Sweeper(LEASE, NO_ALERTS)
     for at in (MONDAY + 3 * HOUR, MONDAY + MINUTE):
-        clock.set(at)
-        tick(engine, None, sweeper)
+        tick_at(clock, at)
     clock.set(MONDAY + 3 * HOUR + MINUTE)
 
     document = make_document(name="one", when=DAILY, policy=policy)

@@ -36,17 +36,17 @@ NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 RARELY = {"cron_rule": "0 0 1 6 *", "timezone": "UTC"}
 
 
-def queued(engine: sa.Engine, sweeper: Sweeper, number: int = 2) -> list[UUID]:
+def queued(engine: sa.Engine, number: int = 2) -> list[UUID]:
     """Return operations that a tick has sent; no worker has started them."""
     action = make_action(engine, when=RARELY, policy={"overlap": "allow", "catch_up": "all"})
     ids = [make_operation(engine, action, NOON + n * MINUTE) for n in range(number)]
     make_sendable(engine, *ids)
-    assert run_tick(engine, sweeper).sent == number
+    assert run_tick(engine).sent == number
     return ids
 
 
-def run_tick(engine: sa.Engine, sweeper: Sweeper, minutes: int = 0) -> TickReport:
-    return tick(engine, NOON + minutes * MINUTE, sweeper)
+def run_tick(engine: sa.Engine, minutes: int = 0) -> TickReport:
+    return tick(engine, NOON + minutes * MINUTE, Sweeper(LEASE, NO_ALERTS))
 
 
 def messages(broker: Broker) -> list[str]:
@@ -76,24 +76,23 @@ def listen(engine: sa.Engine) -> None:
     act(engine, workers.beat, workers.Heartbeat("quick@here", "quick", 1, slots=2))
 
 
-def long_queued(engine: sa.Engine, sweeper: Sweeper) -> list[UUID]:
+def long_queued(engine: sa.Engine) -> list[UUID]:
     """Return operations whose messages a live worker should have taken by now."""
-    ids = queued(engine, sweeper)
+    ids = queued(engine)
     listen(engine)
     silent(engine, ids)
     return ids
 
 
 def test_an_emptied_redis_gets_what_was_queued_once(engine: sa.Engine, broker: Broker) -> None:
-    sweeper = Sweeper(LEASE, NO_ALERTS)
-    ids = queued(engine, sweeper)
+    ids = queued(engine)
     listen(engine)
     empty(broker)
-    early = run_tick(engine, sweeper, 1)
+    early = run_tick(engine, 1)
     silent(engine, ids)
 
-    noticed = run_tick(engine, sweeper, 2)
-    after = run_tick(engine, sweeper, 3)
+    noticed = run_tick(engine, 2)
+    after = run_tick(engine, 3)
 
     assert (early.lost_messages, early.sent) == (0, 0)
     assert (noticed.lost_messages, noticed.sent) == (2, 2)
@@ -105,14 +104,13 @@ def test_an_emptied_redis_gets_what_was_queued_once(engine: sa.Engine, broker: B
 def test_by_depth_a_message_is_sent_again_once_in_an_attempt(
     engine: sa.Engine, broker: Broker
 ) -> None:
-    sweeper = Sweeper(LEASE, NO_ALERTS)
-    ids = queued(engine, sweeper)
+    ids = queued(engine)
     listen(engine)
     lost = []
     for minutes in (1, 2):
         silent(engine, ids)
         empty(broker)
-        lost.append(run_tick(engine, sweeper, minutes).lost_messages)
+        lost.append(run_tick(engine, minutes).lost_messages)
 
     assert lost == [2, 0]
 
@@ -121,25 +119,24 @@ def test_a_queue_that_no_worker_reads_is_not_filled_again(
     engine: sa.Engine, broker: Broker
 ) -> None:
     """As what is sent there now could be lost as well."""
-    sweeper = Sweeper(LEASE, NO_ALERTS)
-    silent(engine, queued(engine, sweeper))
+    silent(engine, queued(engine))
     empty(broker)
 
-    assert run_tick(engine, sweeper, 1).lost_messages == 0
+    assert run_tick(engine, 1).lost_messages == 0
 
 
 def test_what_is_paused_is_sent_again_when_the_pause_ends(
     engine: sa.Engine, settings: Settings, broker: Broker
 ) -> None:
-    sweeper, opened = Sweeper(LEASE, NO_ALERTS), installation_on(engine, settings)
-    ids = long_queued(engine, sweeper)
+    opened = installation_on(engine, settings)
+    ids = long_queued(engine)
     empty(broker)
     pauses.pause(opened, everything=True)
-    while_paused = [run_tick(engine, sweeper, minutes).lost_messages for minutes in (1, 2)]
+    while_paused = [run_tick(engine, minutes).lost_messages for minutes in (1, 2)]
     pauses.resume(opened, everything=True)
 
     assert while_paused == [0, 0]
-    assert run_tick(engine, sweeper, 3).lost_messages == 2
+    assert run_tick(engine, 3).lost_messages == 2
     assert messages(broker) == texts(ids)
 
 
@@ -150,17 +147,16 @@ def make_sendable(engine: sa.Engine, *ids: UUID) -> None:
 
 def test_what_waits_in_its_queue_is_not_sent_again(engine: sa.Engine, broker: Broker) -> None:
     """However many: a backlog is not multiplied, nor by what a worker has just taken."""
-    sweeper = Sweeper(LEASE, NO_ALERTS)
-    ids = queued(engine, sweeper, 3)
+    ids = queued(engine, 3)
     listen(engine)
     make_sendable(engine, *ids)
-    waited = run_tick(engine, sweeper, 1)
+    waited = run_tick(engine, 1)
     with broker.client() as client:
         taken = json.loads(client.rpop("minutebook.quick"))["headers"]["id"]
     silent(engine, [UUID(taken)], 60.0)
     make_sendable(engine, *ids)
 
-    one_taken = run_tick(engine, sweeper, 2)
+    one_taken = run_tick(engine, 2)
 
     assert (waited.sent, one_taken.sent) == (0, 1)
     assert messages(broker) == texts(ids)
@@ -170,8 +166,7 @@ def test_a_message_that_others_count_for_is_sent_again_after_an_hour(
     engine: sa.Engine, broker: Broker
 ) -> None:
     """A notice in the same queue, for example."""
-    sweeper = Sweeper(LEASE, NO_ALERTS)
-    (id,) = queued(engine, sweeper, 1)
+    (id,) = queued(engine, 1)
     empty(broker)
     with broker.client() as client:
         client.lpush("minutebook.quick", "a notice")
@@ -179,7 +174,7 @@ def test_a_message_that_others_count_for_is_sent_again_after_an_hour(
     for minutes, seconds in ((1, 400.0), (2, 3700.0)):
         silent(engine, [id], seconds)
         make_sendable(engine, id)
-        sent.append(run_tick(engine, sweeper, minutes).sent)
+        sent.append(run_tick(engine, minutes).sent)
 
     assert sent == [0, 1]
 
@@ -187,15 +182,14 @@ def test_a_message_that_others_count_for_is_sent_again_after_an_hour(
 def test_a_broker_that_is_silent_for_a_while_lost_nothing(
     engine: sa.Engine, broker: Broker
 ) -> None:
-    sweeper = Sweeper(LEASE, NO_ALERTS)
-    ids = long_queued(engine, sweeper)
+    ids = long_queued(engine)
     later = make_operation(engine, make_action(engine, name="later", when=RARELY), NOON)
     make_sendable(engine, later)
     with broker.client() as client:
         client.execute_command("CLIENT", "PAUSE", "60000", "WRITE")
-        while_silent = run_tick(engine, sweeper, 1)
+        while_silent = run_tick(engine, 1)
         client.execute_command("CLIENT", "UNPAUSE")
-    back = run_tick(engine, sweeper, 2)
+    back = run_tick(engine, 2)
 
     assert while_silent.broker_error is not None
     assert (back.broker_error, back.lost_messages, back.sent) == (None, 0, 1)
@@ -205,20 +199,19 @@ def test_a_broker_that_is_silent_for_a_while_lost_nothing(
 def test_what_a_worker_has_started_or_an_application_got_is_not_sent_again(
     engine: sa.Engine, settings: Settings, broker: Broker
 ) -> None:
-    sweeper = Sweeper(LEASE, NO_ALERTS)
-    running, other = queued(engine, sweeper)
+    running, other = queued(engine)
     listen(engine)
     claim_as(engine, running, 1, "quick@here")
     configure(allowing(settings, "shop.*"))
     follow_by_name(engine, TASK)
     theirs = make_operation(engine, celery_action(engine, when=RARELY), NOON)
     make_sendable(engine, theirs)
-    run_tick(engine, sweeper)
+    run_tick(engine)
     assert row_of(engine, theirs)["state"] == "queued"
     silent(engine, [other, theirs])
     empty(broker)
 
-    assert run_tick(engine, sweeper, 1).lost_messages == 1
+    assert run_tick(engine, 1).lost_messages == 1
 
     assert messages(broker) == [str(other)]
     assert celery_messages(broker) == []
@@ -228,12 +221,11 @@ def test_what_a_worker_has_started_or_an_application_got_is_not_sent_again(
 def test_a_redis_that_refuses_the_look_is_no_loss_and_stops_nothing(
     engine: sa.Engine, broker: Broker
 ) -> None:
-    sweeper = Sweeper(LEASE, NO_ALERTS)
-    long_queued(engine, sweeper)
+    long_queued(engine)
     with broker.client() as client:
         client.execute_command("ACL", "SETUSER", "default", "-exists")
         try:
-            refused = run_tick(engine, sweeper, 1)
+            refused = run_tick(engine, 1)
         finally:
             client.execute_command("ACL", "SETUSER", "default", "+exists")
 
@@ -246,20 +238,20 @@ def test_a_redis_that_refuses_the_look_is_no_loss_and_stops_nothing(
 def test_what_a_replica_lacks_is_sent_again_once_it_has_taken_over(
     home_of: Callable[[str], Settings],
 ) -> None:
-    folder, sweeper = temporary_folder(), Sweeper(LEASE, NO_ALERTS)
+    folder = temporary_folder()
     with replicated(folder) as brokers:
         settings = home_of("sqlite").model_copy(update={"broker_url": SecretStr(brokers.url)})
         configure(settings)
         engine = make_engine(settings)
         brokers.fall_behind()
-        ids = queued(engine, sweeper)
+        ids = queued(engine)
         listen(engine)
         assert messages(brokers.primary) == texts(ids)
 
         brokers.fail_over(loses=True)
         assert messages(brokers.replica) == []
         silent(engine, ids)
-        sent = sum(run_tick(engine, sweeper, minutes).sent for minutes in (1, 2))
+        sent = sum(run_tick(engine, minutes).sent for minutes in (1, 2))
 
         disconnect()
         assert sent == 2
@@ -305,17 +297,16 @@ def rabbit(rabbitmq: RabbitMQ, home_of: Callable[[str], Settings]) -> Iterator[O
 
 @pytest.mark.parametrize("loss", ["its_data", "the_queue"])
 def test_a_rabbitmq_that_lost_messages_gets_what_was_queued(rabbit: OnRabbitMQ, loss: str) -> None:
-    sweeper = Sweeper(LEASE, NO_ALERTS)
-    ids = long_queued(rabbit.engine, sweeper)
-    full = run_tick(rabbit.engine, sweeper, 1)
+    ids = long_queued(rabbit.engine)
+    full = run_tick(rabbit.engine, 1)
     if loss == "its_data":
         rabbit.server.lose_everything()
     else:
         with rabbit.server.channel() as channel:
             channel.queue_delete("minutebook.quick")
 
-    noticed = run_tick(rabbit.engine, sweeper, 2)
-    after = run_tick(rabbit.engine, sweeper, 3)
+    noticed = run_tick(rabbit.engine, 2)
+    after = run_tick(rabbit.engine, 3)
 
     assert (full.lost_messages, noticed.lost_messages, after.lost_messages) == (0, 2, 0)
     assert rabbit.messages() == texts(ids)
@@ -331,7 +322,7 @@ def test_rabbitmq_waits_for_no_heartbeats_of_a_connection_that_rests() -> None:
 def test_a_connection_that_rabbitmq_closed_while_it_was_idle_holds_up_no_operation(
     rabbit: OnRabbitMQ,
 ) -> None:
-    before = queued(rabbit.engine, Sweeper(LEASE, NO_ALERTS), 1)
+    before = queued(rabbit.engine, 1)
     rabbit.server.stop()
     rabbit.server.start()
     after = make_operation(rabbit.engine, make_action(rabbit.engine, name="after"), NOON)
@@ -355,22 +346,21 @@ def low_on_memory(server: RabbitMQ) -> Iterator[None]:
 
 
 def test_what_a_rabbitmq_lost_while_it_is_low_is_sent_again_afterwards(rabbit: OnRabbitMQ) -> None:
-    sweeper = Sweeper(LEASE, NO_ALERTS)
-    ids = long_queued(rabbit.engine, sweeper)
+    ids = long_queued(rabbit.engine)
     with rabbit.server.channel() as channel:
         channel.queue_delete("minutebook.quick")
 
     with low_on_memory(rabbit.server):
         # Commands to RabbitMQ may take longer than a silent worker counts as live.
         listen(rabbit.engine)
-        refused = run_tick(rabbit.engine, sweeper, 1)
+        refused = run_tick(rabbit.engine, 1)
         assert states(rabbit.engine, ids) <= {"pending", "queued"}
         with pytest.raises(BrokerUnavailable, match="is low on memory or disk"):
             probe(rabbit.settings, ["quick"])
     listen(rabbit.engine)
     silent(rabbit.engine, ids)
     for minutes in (2, 3):
-        run_tick(rabbit.engine, sweeper, minutes)
+        run_tick(rabbit.engine, minutes)
 
     assert refused.sent == 0
     assert "is low on memory or disk, and takes no messages" in str(refused.broker_error)
@@ -382,15 +372,14 @@ def test_what_a_rabbitmq_lost_while_it_is_low_is_sent_again_afterwards(rabbit: O
 
 
 def test_what_rabbitmq_confirmed_and_dropped_is_sent_again(rabbit: OnRabbitMQ) -> None:
-    sweeper = Sweeper(LEASE, NO_ALERTS)
     rabbit.server.control("set_policy", "drops", "^minutebook[.]quick$", '{"max-length": 0}')
-    ids = queued(rabbit.engine, sweeper)
+    ids = queued(rabbit.engine)
     assert rabbit.messages() == []
     rabbit.server.control("clear_policy", "drops")
     listen(rabbit.engine)
     silent(rabbit.engine, ids)
 
-    sent = [run_tick(rabbit.engine, sweeper, minutes).sent for minutes in (1, 2)]
+    sent = [run_tick(rabbit.engine, minutes).sent for minutes in (1, 2)]
 
     assert sum(sent) == 2
     assert rabbit.messages() == texts(ids)
@@ -398,12 +387,11 @@ def test_what_rabbitmq_confirmed_and_dropped_is_sent_again(rabbit: OnRabbitMQ) -
 
 
 def test_a_rabbitmq_that_is_restarted_with_its_data_lost_nothing(rabbit: OnRabbitMQ) -> None:
-    sweeper = Sweeper(LEASE, NO_ALERTS)
-    ids = queued(rabbit.engine, sweeper)
+    ids = queued(rabbit.engine)
     rabbit.server.stop()
     rabbit.server.start()
 
-    back = run_tick(rabbit.engine, sweeper, 1)
+    back = run_tick(rabbit.engine, 1)
 
     assert (back.broker_error, back.lost_messages, back.sent) == (None, 0, 0)
     assert rabbit.messages() == texts(ids)
@@ -412,12 +400,11 @@ def test_a_rabbitmq_that_is_restarted_with_its_data_lost_nothing(rabbit: OnRabbi
 def test_a_rabbitmq_that_falls_silent_holds_up_no_tick_and_lost_nothing(
     rabbit: OnRabbitMQ,
 ) -> None:
-    sweeper = Sweeper(LEASE, NO_ALERTS)
-    ids = queued(rabbit.engine, sweeper)
+    ids = queued(rabbit.engine)
     with rabbit.server.silence():
-        unheard = run_tick(rabbit.engine, sweeper, 1)
+        unheard = run_tick(rabbit.engine, 1)
 
-    back = run_tick(rabbit.engine, sweeper, 2)
+    back = run_tick(rabbit.engine, 2)
 
     assert unheard.broker_error is not None
     assert (back.broker_error, back.lost_messages, back.sent) == (None, 0, 0)
@@ -442,7 +429,7 @@ def test_a_queue_of_the_application_is_used_as_it_is_declared(
         channel.queue_declare(queue, durable=True, auto_delete=False, arguments=arguments)
 
     configure(allowing(rabbit.settings, "shop.*"))
-    assert run_tick(rabbit.engine, Sweeper(LEASE, NO_ALERTS)).sent == 1
+    assert run_tick(rabbit.engine).sent == 1
 
     with rabbit.server.channel() as channel:
         message = channel.basic_get(queue, no_ack=True)

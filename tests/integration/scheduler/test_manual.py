@@ -2,13 +2,9 @@
 
 import sqlalchemy as sa
 
-from models.store.tenants import storing
 from models.tables import actions as actions_table
-from models.tenant.document import parse_small_app
-from scheduler.changes.change import create_all
-from scheduler.changes.validation import ChangeContext
 from scheduler.on_demand import manual
-from tests.factories import DEFAULT_APP, STEPS, make_action, make_document, row_of, rows_of, spoil
+from tests.factories import DEFAULT_APP, make_action, make_app, row_of, rows_of, spoil
 from tests.servers import Broker
 from tests.transactions import act
 
@@ -30,8 +26,8 @@ def test_each_is_recorded_as_a_manual_run_and_all_are_sent(
 
 
 def test_those_of_other_small_apps_are_run_only_with_all_of_them(engine: sa.Engine) -> None:
-    other, _ = act(engine, storing.apply, parse_small_app({"name": "other"}))
-    create_all(engine, [make_document(name="theirs")], ChangeContext("tests", other, STEPS))
+    other = make_app(engine, "other")
+    make_action(engine, name="theirs", app=other)
     make_action(engine, name="ours")
 
     of_one, _ = manual.run_all(engine, "ann", other.id)

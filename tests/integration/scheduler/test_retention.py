@@ -16,7 +16,7 @@ from scheduler.changes.validation import ChangeContext
 from services.installation import Installation
 from tests.factories import (
     DEFAULT_APP,
-    STEPS,
+    author,
     make_action,
     make_document,
     make_operation,
@@ -77,7 +77,7 @@ def prune(engine: sa.Engine, now: datetime) -> int:
 
 
 def keeping(days: int) -> ChangeContext:
-    return ChangeContext("tests", DEFAULT_APP, STEPS, kept_for=timedelta(days=days))
+    return author(kept_for=timedelta(days=days))
 
 
 @pytest.mark.parametrize("settings", ["postgresql"], indirect=True)

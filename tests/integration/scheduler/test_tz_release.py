@@ -18,12 +18,7 @@ from tasks.backfill import process
 from tests.factories import author, make_action, make_document, make_many
 from tests.integration.scheduler.test_tick import SEVEN
 from tests.ticks import MINUTE, run_tick
-from tests.transactions import clock_of, fetched
-
-
-def set_value(engine: sa.Engine, key: str, value: str) -> None:
-    with engine.begin() as connection:
-        key_values.set_value(connection, key, value)
+from tests.transactions import act, clock_of, fetched
 
 
 def filed(engine: sa.Engine) -> int:
@@ -36,8 +31,8 @@ def filed(engine: sa.Engine) -> int:
 def test_a_newer_release_files_every_action_anew(engine: sa.Engine) -> None:
     make_many(engine, 10)
     run_tick(engine, SEVEN)
-    set_value(engine, KERNEL, "1")
-    set_value(engine, TZ_RELEASE, "2020a")
+    act(engine, key_values.set_value, KERNEL, "1")
+    act(engine, key_values.set_value, TZ_RELEASE, "2020a")
     before = filed(engine)
 
     changed = adopt_release(engine)
@@ -48,7 +43,7 @@ def test_a_newer_release_files_every_action_anew(engine: sa.Engine) -> None:
 
 def test_an_unreadable_kernel_version_counts_as_an_older_one(engine: sa.Engine) -> None:
     adopt_release(engine)
-    set_value(engine, KERNEL, "²")
+    act(engine, key_values.set_value, KERNEL, "²")
 
     assert adopt_release(engine) is True
     assert adopt_release(engine) is False
@@ -57,7 +52,7 @@ def test_an_unreadable_kernel_version_counts_as_an_older_one(engine: sa.Engine) 
 @pytest.mark.parametrize(("key", "value"), [(KERNEL, "99"), (TZ_RELEASE, "2999z")])
 def test_an_older_daemon_is_refused(engine: sa.Engine, key: str, value: str) -> None:
     adopt_release(engine)
-    set_value(engine, key, value)
+    act(engine, key_values.set_value, key, value)
 
     with pytest.raises(OtherRelease, match="upgrade this process"):
         adopt_release(engine)
