@@ -148,16 +148,6 @@ class Furnished:
         keys = self.keys[victim][cell.column.table.name]
         return sum(write(connection, cell, key) for key in keys) > 0
 
-    def blamed(self, broken: list[tuple[int, Cell]], why: str) -> dict[str, str]:
-        """Return which values stop something alone, and why; all of them if none does."""
-        found = {}
-        for victim, cell in broken:
-            with self.engine.begin() as connection:
-                self._break(connection, victim, cell)
-            if (alone := self.stopped()) is not None:
-                found[str(cell)] = alone
-        return found or {" and ".join(str(cell) for _, cell in broken): why}
-
     def columns_read(self) -> list[sa.Column[Any]]:
         """Return the columns that some statement names: no other can stop anything."""
         with executed(self.engine) as seen:

@@ -181,22 +181,6 @@ def age(engine: sa.Engine, id: UUID) -> None:
         connection.execute(own.values(not_before=database_now(-1.0)))
 
 
-def test_with_the_broker_away_the_daemon_asks_later(engine: sa.Engine, broker: Broker) -> None:
-    action, first = make_hourly(engine), hour_of(engine)
-
-    broker.stop()
-    try:
-        id, sent = backfill.start(engine, wanted(action, first, first), "ann", KEPT)
-    finally:
-        broker.start()
-    age(engine, id)
-    now = clock_of(engine)
-    run_tick(engine, now)
-
-    assert sent.error is not None
-    assert broker.messages("default") == [(str(id), 1)]
-
-
 def test_an_unexpected_error_ends_the_backfill_with_nothing_recorded(
     engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -411,17 +411,8 @@ def test_a_rabbitmq_that_falls_silent_holds_up_no_tick_and_lost_nothing(
     assert rabbit.messages() == texts(ids)
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        pytest.param({"x-queue-type": "quorum"}, id="quorum"),
-        pytest.param({"x-max-priority": 9}, id="priorities"),
-    ],
-)
-def test_a_queue_of_the_application_is_used_as_it_is_declared(
-    rabbit: OnRabbitMQ, arguments: dict[str, object]
-) -> None:
-    queue = next(iter(arguments))
+def test_a_queue_of_the_application_is_used_as_it_is_declared(rabbit: OnRabbitMQ) -> None:
+    queue, arguments = "urgent", {"x-max-priority": 9}
     action = celery_action(rabbit.engine, step={"queue": queue, "priority": 5})
     id = make_operation(rabbit.engine, action, NOON)
     make_sendable(rabbit.engine, id)

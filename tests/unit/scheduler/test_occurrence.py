@@ -18,7 +18,6 @@ UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
 SEVEN = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)  # a Monday, 07:00 in Paris
 WEEKLY = make_rule(cron_rule="0 7 * * 1", timezone="Europe/Paris")
 DUE = make_rule(due_date="2026-11-23T06:00:00Z")
-EVERY_MINUTE = make_rule(cron_rule="* * * * *")
 
 
 @pytest.mark.parametrize(
