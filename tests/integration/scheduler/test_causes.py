@@ -33,6 +33,8 @@ EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
 SPAN = r"from \S+Z to \S+Z \(.+\)"
 ADMINS = AlertSettings(mail=("ops@example.com",))
 
+pytestmark = pytest.mark.usefixtures("broker")
+
 
 @pytest.fixture
 def mortal(settings: Settings) -> Iterator[Broker]:
@@ -98,8 +100,7 @@ def test_the_outage_is_one_finding_whose_end_the_tick_tells(
 
 
 @pytest.mark.parametrize("overlap", ["skip", "queue"])
-def test_runs_that_a_pause_kept_name_it(engine: sa.Engine, broker: Broker, overlap: str) -> None:
-    assert broker
+def test_runs_that_a_pause_kept_name_it(engine: sa.Engine, overlap: str) -> None:
     action = make(engine, policy={"overlap": overlap})
     target = Target(PauseKind.ALL)
     act(engine, pauses.begin, target, None, "ann", None)
@@ -113,10 +114,7 @@ def test_runs_that_a_pause_kept_name_it(engine: sa.Engine, broker: Broker, overl
     assert all(re.search(f": everything was paused {SPAN}$", reason) for reason in kept)
 
 
-def test_a_run_that_waited_for_a_worker_names_what_held_it(
-    engine: sa.Engine, broker: Broker
-) -> None:
-    assert broker
+def test_a_run_that_waited_for_a_worker_names_what_held_it(engine: sa.Engine) -> None:
     action, other = make(engine), make_action(engine, name="long one")
     id = make_operation(engine, other, NOON)
     claim_as(engine, id, 1, "tests")
@@ -128,10 +126,7 @@ def test_a_run_that_waited_for_a_worker_names_what_held_it(
     assert f': queue quick was busy with "long one" ({id}) since ' in (reason or "")
 
 
-def test_a_run_that_waited_names_no_run_of_another_small_app(
-    engine: sa.Engine, broker: Broker
-) -> None:
-    assert broker
+def test_a_run_that_waited_names_no_run_of_another_small_app(engine: sa.Engine) -> None:
     action, rival = make(engine), make_app(engine, "rival")
     id = make_operation(engine, make_action(engine, name="secret", app=rival), NOON, app=rival)
     claim_as(engine, id, 1, "tests")

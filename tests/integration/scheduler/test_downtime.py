@@ -257,18 +257,3 @@ def day_old(engine: sa.Engine, now: datetime) -> None:
     fact = json.dumps({key: at.isoformat() for key, at in instants.items()})
     with engine.begin() as connection:
         key_values.set_value(connection, key_values.DOWNTIME, fact)
-
-
-def test_the_daemon_says_it_once(
-    engine: sa.Engine, settings: Settings, caplog: pytest.LogCaptureFixture
-) -> None:
-    daemon = Daemon(engine, settings, steps=STEPS)
-    daemon.tick_once(NOON)
-
-    for minute in (10, 11, 12):
-        daemon.tick_once(NOON + minute * MINUTE)
-
-    lines = [one.getMessage() for one in caplog.records if one.getMessage().startswith("down ")]
-    assert lines == [
-        "down 2027-01-04T12:00:00Z to 2027-01-04T12:10:00Z: 0 occurrences, 0 sent, 0 missed"
-    ]
