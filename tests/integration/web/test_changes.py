@@ -56,23 +56,11 @@ def test_a_put_creates_what_does_not_exist(editor: httpx.Client) -> None:
     assert elsewhere.json()["problems"][0]["path"] == "name"
 
 
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        (b'{"name": "a", "name": "b"}', "name"),
-        (b"{'name': 1}", "double quote"),
-        (b"\xff\xfe{", "UTF-8"),
-        (b"", "document"),
-    ],
-    ids=["twice", "quotes", "bytes", "empty"],
-)
-def test_a_body_that_is_no_json_is_refused_with_its_place(
-    editor: httpx.Client, body: bytes, words: str
-) -> None:
+def test_a_body_that_is_no_json_is_refused_with_its_place(editor: httpx.Client) -> None:
     for method, path in (("POST", "/api/actions"), ("PUT", "/api/actions/nightly")):
-        refused = editor.request(method, path, content=body, headers={"If-Match": "*"})
+        refused = editor.request(method, path, content=b"{'name': 1}", headers={"If-Match": "*"})
         assert refused.status_code == 422
-        assert words in refused.json()["detail"]
+        assert "double quote" in refused.json()["detail"]
 
 
 def test_many_documents_may_come_as_lines(editor: httpx.Client) -> None:

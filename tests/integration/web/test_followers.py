@@ -20,13 +20,11 @@ from models.store.operations.transitions import attempts_of
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import notices, small_apps, workers
 from models.trust import Trust
-from models.worker_kinds import EXECUTE_QUICK, HTTP, OURS, WorkerKind
+from models.worker_kinds import HTTP, OURS, WorkerKind
 from runtime.database import reading
 from runtime.sections import AlertSettings
 from scheduler.on_demand.cancel import cancel
 from scheduler.sweep import dispatch_ready
-from tasks.execute import run_attempt
-from tasks.registry import registry_of
 from tests.attempts import claim
 from tests.celery_messages import TASK, allowing, celery_action, follow_by_name
 from tests.factories import make_action, make_operation, row_of, update_operation
@@ -463,16 +461,3 @@ def test_a_task_of_the_application_is_claimed_by_no_worker_of_another_kind(
 
     assert isinstance(found, NotStarted)
     assert found.why == NotClaimed.FOREIGN
-
-
-def test_an_operation_that_names_a_task_of_ours_ends_with_the_worker_that_gets_it(
-    desk: Web,
-) -> None:
-    id = make_operation(desk.engine, celery_action(desk.engine), NOON)
-    update_operation(desk.engine, id, task=EXECUTE_QUICK)
-    registry = registry_of(desk.opened.settings.step_modules)
-
-    state = run_attempt(desk.engine, desk.opened.settings, registry, (id, 1), "quick@host:1")
-
-    assert (state, row_of(desk.engine, id)["state"]) == ("failed", "failed")
-    assert "does not know the step 'celery_task'" in row_of(desk.engine, id)["error"]

@@ -34,9 +34,7 @@ def generate(web: Web, folder: Path) -> list[str]:
     return warnings
 
 
-def test_a_generated_client_makes_an_app_and_an_action_and_runs_it(
-    site: Web, tmp_path: Path
-) -> None:
+def test_a_generated_client_makes_an_action_and_runs_it(site: Web, tmp_path: Path) -> None:
     warnings = generate(site, tmp_path)
     used = subprocess.run(
         [sys.executable, "-P", SCRIPT, site.url, site.token()],

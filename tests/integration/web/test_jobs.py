@@ -170,17 +170,6 @@ def test_halves_of_characters_in_a_result_break_no_page(desk: Web) -> None:
     assert viewer.get("/api/operations").status_code == 200
 
 
-def test_a_worker_that_waits_gets_the_job_that_comes(desk: Web) -> None:
-    action, client = make_job(desk.engine), desk.client(Role.WORKER)
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(next_job, client)
-        assert wait_for(lambda: listens(desk), 10)
-        id = make_due(desk.engine, action)
-
-        assert waiting.result(10)["operation_id"] != ""
-        assert row_of(desk.engine, id)["state"] == "running"
-
-
 def listens(desk: Web) -> bool:
     with reading(desk.engine) as connection:
         return "minutebook.job:quick" in workers.listened_queues(connection, LEASE)
@@ -208,6 +197,7 @@ def test_two_processes_hand_out_each_job_once(desk: Web, serve: Serve) -> None:
     clients = [desk.client(Role.WORKER), second.client(Role.WORKER)]
     with ThreadPoolExecutor(count) as pool:
         waiting = [pool.submit(next_job, clients[number % 2]) for number in range(count)]
+        assert wait_for(lambda: listens(desk), 10)
         for number in range(count):
             make_due(desk.engine, make_job(desk.engine, f"https://example.com/{number}"))
         jobs = [one.result(60) for one in waiting]

@@ -47,7 +47,6 @@ def warned(web: Web, **recipients: Any) -> list[str]:
     [
         ({"groups": ["crowd"]}, False),
         ({"groups": ["crowd"], "include_inactivated_users": True}, True),
-        ({"users": ["user-07@example.com"]}, False),
         ({"users": ["user-07@example.com"], "include_inactivated_users": True}, True),
         ({"groups": ["all"]}, False),
     ],

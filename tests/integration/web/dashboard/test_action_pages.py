@@ -45,15 +45,26 @@ def test_who_may_not_backfill_makes_the_server_plan_none(
     assert ("the range begins at" in fault) is plans
 
 
+def test_an_action_is_paused_and_resumed_on_its_page(browser: httpx.Client) -> None:
+    paused, resumed = (
+        browser.post(f"{ACTION}/{verb}", follow_redirects=True).text for verb in ("pause", "resume")
+    )
+
+    assert "Paused, until you resume it." in paused
+    assert "Resumed." in resumed
+
+
 def test_a_deleted_action_keeps_its_page_and_can_be_created_again(
     site: Web, browser: httpx.Client
 ) -> None:
     client = site.client()
     uid = client.get("/api/actions/nightly", params={"app": APP}).json()["uid"]
 
+    asked = browser.post(f"{ACTION}/delete")
     deleted = browser.post(f"{ACTION}/delete", data={"sure": "1"})
     page = browser.get(deleted.headers["Location"])
 
+    assert 'name="sure"' in asked.text
     assert f"/apps/{APP}/actions/{uid}/restore" in page.text
     assert "nightly is deleted. You can create it again here." in page.text
     assert (page.status_code, browser.get(ACTION).status_code) == (200, 404)

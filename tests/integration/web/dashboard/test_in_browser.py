@@ -186,29 +186,6 @@ def test_the_keyboard_is_enough(page: Page) -> None:
     expect(page.locator("h1")).to_have_text("nightly")
 
 
-@pytest.mark.parametrize("opens", [{"java_script_enabled": False}], ids=["no_script"])
-def test_without_a_script_every_page_is_read_and_changed(page: Page, site: Web) -> None:
-    changes.add(site.shop, [{**NIGHTLY, "name": "old nightly"}])
-    said = page.locator(".notice span")
-    page.goto("/actions?q=nightly")
-    page.click("[data-row] a.name")
-    page.click("main >> text=Pause")
-    expect(said).to_have_text("Paused, until you resume it.")
-    page.click("button:text-is('Resume')")
-    expect(said).to_have_text("Resumed.")
-    # A deletion asks first, where a script would.
-    for where, name in (
-        ("/apps/shop/actions/nightly", "nightly"),
-        ("/actions?q=old", "old nightly"),
-    ):
-        page.goto(where)
-        page.locator("[name=uid], main .menu summary").first.click()
-        page.click("main button.danger:text-is('Delete')")
-        expect(page.locator("main")).to_contain_text(name)
-        page.click("text=Yes, do it")
-        expect(said).to_have_text(re.compile("eleted"))
-
-
 COPIES = {"permissions": ["clipboard-read", "clipboard-write"]}
 
 

@@ -29,7 +29,6 @@ def site(shared: Web) -> Web:
     [
         pytest.param("/health", 200, (" in the home folder, ", "<dt>database</dt>"), id="disk"),
         pytest.param("/nothing", 404, ("Nothing is at this address.", "/actions"), id="nothing"),
-        pytest.param("/operations/none", 404, ("/actions",), id="no_run"),
         pytest.param(
             f"/apps/{APP}/actions/none",
             404,
@@ -42,7 +41,6 @@ def site(shared: Web) -> Web:
         pytest.param(f"{ACTION}/edit?revision=9", 404, (), id="unknown_revision"),
         pytest.param(f"/apps/{APP}/store", 200, ("<h1>New action</h1>",), id="store"),
         pytest.param("/operations?state=foo", 422, ("query.state[0] 'foo'",), id="state"),
-        pytest.param("/operations?cause=foo", 422, ("query.cause[0] 'foo'",), id="cause"),
         pytest.param("/actions?standing=foo", 422, ("query.standing 'foo'",), id="standing"),
     ],
 )
