@@ -13,7 +13,7 @@ BY_STORE = ("tests/integration/statements/", "tests/integration/benchmarks/")
 BY_START = {
     "RabbitMQ": ("rabbitmq", "broker/test_exchanges", "scheduler/test_lost_messages"),
     "Chromium": (
-        *(f"dashboard/test_{name}" for name in ("everyday_tasks", "in_browser", "pictures")),
+        *(f"dashboard/test_{name}" for name in ("in_browser", "pictures")),
         *("dashboard/test_small_app_page", "web/test_django"),
     ),
     "a second Chromium": (

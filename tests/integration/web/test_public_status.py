@@ -8,7 +8,6 @@ import httpx
 import pytest
 import sqlalchemy as sa
 from playwright.sync_api import expect
-from sqlalchemy import event
 
 from data import endpoints
 from models.tables import action_cursor
@@ -17,6 +16,7 @@ from services.apps import changes
 from tests.browser import Chromium
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.refreshes import DOMAINS, LONG_S, Refreshed
+from tests.statements import executed
 
 SEVEN = datetime(2027, 1, 4, 7, tzinfo=UTC)
 KEYS = {
@@ -127,19 +127,13 @@ def test_any_number_of_visitors_cost_a_read_a_second(
 ) -> None:
     monkeypatch.setattr(endpoints, "KEPT_S", 3_600.0)
     applied(web, public_status=True)
-    statements: list[str] = []
-
-    def note(_conn: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        statements.append(statement)
-
     stranger.get(f"/status/{APP}.json")
     stranger.get("/status/nobody.json")
-    event.listen(web.engine, "before_cursor_execute", note)
-    for _ in range(20):
-        for path in PATHS:
+
+    with executed(web.engine) as statements:
+        for path in PATHS * 20:
             stranger.get(path.format(APP))
             stranger.get(path.format("nobody"))
-    event.remove(web.engine, "before_cursor_execute", note)
 
     assert statements == []
 

@@ -39,8 +39,6 @@ def test_a_bar_is_as_high_as_its_run_took_long() -> None:
     ("state", "height"),
     [
         pytest.param("failed", HIGH, id="failed_is_whole"),
-        pytest.param("missed", HIGH, id="missed_is_whole"),
-        pytest.param("running", HIGH, id="running_is_whole"),
         pytest.param("skipped", STUB, id="skipped_is_a_stub"),
         pytest.param("handed_over", USUAL, id="of_unknown_duration"),
     ],

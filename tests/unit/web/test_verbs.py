@@ -12,7 +12,7 @@ from pydantic import Field
 from models.roles import Permission
 from services.installation import Installation
 from services.verbs import VERBS, Verb
-from services.view import Listing, Page, View
+from services.view import View
 from web.access import ACCESS, Access
 from web.app import api_routers
 from web.routing import endpoints
@@ -27,10 +27,6 @@ class Row(View):
     """A row."""
 
     id: str
-
-
-class Rows(Listing[Row]):
-    """The rows."""
 
 
 @pytest.fixture(autouse=True)
@@ -88,18 +84,6 @@ def test_the_endpoint_is_made_of_the_signature_and_the_first_paragraph() -> None
     assert {key: much["schema"][key] for key in ("minimum", "maximum", "default")} == {
         "minimum": 1, "maximum": 9, "default": 5,
     }  # fmt: skip
-
-
-def test_a_page_is_answered_as_a_list_with_a_link() -> None:
-    @Verb("list_rows", "GET /api/rows", Permission.READ, pages=Rows)
-    def listed(installation: Installation, limit: int, cursor: str | None = None) -> Page[Row]:
-        """List the rows."""
-        raise NotImplementedError
-
-    said = described(route_of(listed))
-
-    assert "Link" in said["responses"]["200"]["headers"]
-    assert [one["name"] for one in said["parameters"]] == ["app", "limit", "cursor"]
 
 
 @pytest.mark.parametrize("is_of_installation", [True, False])

@@ -11,14 +11,12 @@ from models.roles import Role
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.end import Outcome
 from models.store.workers import Heartbeat, beat
-from runtime.config import Settings
 from runtime.egress.guard import authorities
-from runtime.sections.celery import CelerySettings
 from services.apps import trust
 from tests.attempts import end
 from tests.browser import OWN_PAGE
 from tests.factories import claimed, make_action, make_operation
-from tests.integration.web.conftest import APP, Serve, Web, with_shop
+from tests.integration.web.conftest import APP, Web
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 TASK = "shop.tasks.close_day"
@@ -58,13 +56,6 @@ def browse() -> Iterator[Browse]:
 def browser(site: Web, browse: Browse) -> httpx.Client:
     """A browser in which an admin of `site` has signed in."""
     return browse(site)
-
-
-@pytest.fixture
-def shop(home_of: Callable[[str], Settings], serve: Serve) -> Web:
-    """A server whose small app may send tasks, of which a worker follows one, and mail Ann."""
-    celery = CelerySettings(tasks=("shop.*",))
-    return with_tasks(with_shop(serve(home_of("sqlite").model_copy(update={"celery": celery}))))
 
 
 def with_tasks(web: Web) -> Web:

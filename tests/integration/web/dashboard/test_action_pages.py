@@ -1,15 +1,13 @@
 """The page of an action, what it says, and what is not lost: a deleted past."""
 
 import re
-from datetime import timedelta
-from uuid import uuid4
 
 import httpx
 import pytest
 import sqlalchemy as sa
 
 from models.roles import Role
-from models.tables import actions, operations
+from models.tables import actions
 from services import changes
 from tests.factories import spoil
 from tests.integration.web.conftest import APP, NIGHTLY, Web
@@ -133,24 +131,6 @@ def test_the_page_of_an_action_names_its_steps_and_its_last_error(
     assert "33 % success" in shown
     assert "ann@example.com after a failure" in shown
     assert f'href="/operations/{failed}">no such host</a>' in browse(web).get(ACTION).text
-
-
-def test_the_page_of_an_action_is_small_after_a_year_of_failures(site: Web, browse: Browse) -> None:
-    web, shop = site, site.shop
-    for number in range(12):
-        changes.apply(shop, [{**NIGHTLY, "description": f"revision {number}"}])
-    id = ended(web, "nightly", "failed", error="no such host; " * 50)
-    with web.engine.begin() as connection:
-        query = sa.select(operations).where(operations.c.id == id)
-        row = dict(connection.execute(query).mappings().one())
-        days = (row["occurrence_at"] - timedelta(days=ago) for ago in range(1, 364))
-        rows = [{**row, "id": uuid4(), "occurrence_at": at} for at in days]
-        connection.execute(sa.insert(operations), rows)
-
-    page = browse(web).get(ACTION)
-
-    assert "in 30 of the last 30 runs" in page.text
-    assert len(page.content) < 40_000
 
 
 def test_an_overview_without_actions_shows_three_ways_to_begin(browser: httpx.Client) -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from html import unescape
 
 import httpx
 import pytest
@@ -48,6 +49,18 @@ def test_a_change_made_meanwhile_is_overwritten_only_when_asked(
     assert save({**second, "revision": wanted[1]}, 5).status_code == 303
     shown = site.client().get(f"/api/actions/nightly?app={APP}").json()
     assert (shown["revision"], shown["document"]["when"]["cron_rule"]) == (3, "0 5 * * *")
+
+
+def test_a_change_is_undone_by_the_document_before(site: Web, browser: httpx.Client) -> None:
+    browser.post(f"/apps/{APP}/store", data={**opened(browser), "document": document(4)})
+    page = browser.get(f"/apps/{APP}/actions/nightly").text
+    form = page.partition("Undo revision 2")[0].rpartition("<form")[2]
+    fields = re.findall(r'name="(\w+)" value="([^"]*)"', form)
+
+    browser.post(f"/apps/{APP}/store", data={name: unescape(value) for name, value in fields})
+
+    shown = site.client().get(f"/api/actions/nightly?app={APP}").json()
+    assert (shown["revision"], shown["document"]["when"]["cron_rule"]) == (3, "0 3 * * *")
 
 
 @pytest.mark.parametrize(

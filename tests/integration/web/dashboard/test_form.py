@@ -311,12 +311,12 @@ def test_a_task_has_fields_for_its_arguments_its_queue_and_what_is_known(page: P
     args, kwargs = 'Paris, 5, true, "5"', "limit=5, region=eu"
     _fill(page, {f"{its}.task": TASK, f"{its}.args": args, f"{its}.kwargs": kwargs})
     _fill(page, {f"{its}.queue": "night"})
-    task = _written(page, "operations", "celery_task")
+    task, suggested = _written(page, "operations", "celery_task"), _written(page, "name")
     _fill(page, {f"{its}.args": '[["a, b"], {"c": 1}]'})
     nested = _written(page, "operations", "celery_task", "args")
     _fill(page, {"name": "kept", f"{its}.task": "shop.tasks.other"})
 
-    assert offered == [TASK, SHOWN]
+    assert (offered, suggested) == ([TASK, SHOWN], "close day")
     written = {"args": ["Paris", 5, True, "5"], "kwargs": {"limit": 5, "region": "eu"}}
     assert task == {"task": TASK, **written, "queue": "night"}
     assert (nested, _written(page, "name")) == ([["a, b"], {"c": 1}], "kept")
@@ -446,6 +446,7 @@ def test_the_keyboard_alone_writes_an_action(page: Page) -> None:
     _tab_to(page, "[data-path=name]")
     keyboard.type("by keyboard")
     expect(page.locator("#meaning")).to_contain_text("at 07:30 on Monday to Friday")
+    expect(page.locator("#text")).to_be_hidden()
     _tab_to(page, "button:text-is('Save')")
     keyboard.press("Enter")
     expect(page.locator(".notice span")).to_have_text("by keyboard is saved.")
