@@ -26,6 +26,7 @@ from services import changes, tokens, users
 from services.installation import Installation
 from tasks.built_in import built_in_steps
 from tests.browser import Chromium, Tab, started
+from tests.factories import installation_on
 from tests.servers import Broker
 from tests.web_server import serving
 from web.app import make_app
@@ -163,6 +164,12 @@ def shared(share: Callable[..., Web]) -> Web:
 def web(settings: Settings, serve: Serve) -> Web:
     """A server on each store, with the small app `shop` and its action `nightly`."""
     return with_shop(serve(settings))
+
+
+@pytest.fixture
+def unserved(engine: sa.Engine, settings: Settings) -> Web:
+    """An installation on each store that no server shows, with the small app `shop`."""
+    return with_shop(Web(installation_on(engine, settings), "", FastAPI()))
 
 
 @pytest.fixture

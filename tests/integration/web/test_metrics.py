@@ -85,6 +85,12 @@ class Counting:
 
 
 @pytest.fixture
+def web(unserved: Web) -> Web:
+    """What is counted is read without a server."""
+    return unserved
+
+
+@pytest.fixture
 def counting(web: Web) -> Counting:
     return Counting(web)
 
@@ -99,10 +105,10 @@ def filled(web: Web) -> str:
     return generate_latest(registry).decode()
 
 
-def test_the_page_lists_each_metric_with_its_type_labels_and_text(web: Web) -> None:
-    response = web.client(Role.VIEWER).get("/metrics")
+def test_the_page_lists_each_metric_with_its_type_labels_and_text(site: Web) -> None:
+    response = site.client(Role.VIEWER).get("/metrics")
 
-    families = {one.name: one for one in text_string_to_metric_families(filled(web))}
+    families = {one.name: one for one in text_string_to_metric_families(filled(site))}
     for name, kind, labels, text in ROW.findall(PAGE.read_text(encoding="utf-8")):
         family = families.pop(name.removesuffix("_total"))
         assert (kind, text) == (family.type, family.documentation)
@@ -208,8 +214,8 @@ def test_each_reading_goes_on_where_the_last_one_ended(
     assert window(counted_to, NOW) == expected
 
 
-def test_what_alerts_watch_begins_at_zero(web: Web) -> None:
-    text = web.client(Role.VIEWER).get("/metrics").text
+def test_what_alerts_watch_begins_at_zero(site: Web) -> None:
+    text = site.client(Role.VIEWER).get("/metrics").text
 
     assert f'minutebook_occurrences_missed_total{{app="{APP}"}} 0.0' in text
     assert f'minutebook_operations_ended_total{{app="{APP}",state="failed"}} 0.0' in text

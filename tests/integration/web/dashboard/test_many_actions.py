@@ -65,21 +65,3 @@ def test_the_selected_ones_are_named_before_they_are_deleted(
 
     assert re.findall(r'<li class="wrap">(.*?)</li>', asked.text) == ["import b", "import c"]
     assert len(actions_of(site)) == 3
-
-
-def test_the_api_changes_what_the_filter_of_its_list_admits(site: Web, uids: list[str]) -> None:
-    client = site.client(Role.EDITOR)
-
-    tried = client.delete("/api/actions", params={"q": "import", "dry_run": True})
-    paused = client.post("/api/actions:pause", params={"uid": uids[:2]})
-    deleted = client.delete("/api/actions", params={"q": "import", "standing": "paused"})
-    nothing = client.delete("/api/actions")
-
-    assert [one["change"] for one in tried.json()] == ["deleted"] * 3
-    assert [one["switched"] for one in paused.json()] == ["paused"] * 2
-    assert [one["name"] for one in deleted.json()] == ["import a", "import b"]
-    assert actions_of(site) == {"import c": "active"}
-    assert (nothing.status_code, nothing.json()["detail"]) == (
-        409,
-        "nothing chooses the actions to delete; send a filter such as owner or standing",
-    )

@@ -10,7 +10,6 @@ from uuid import uuid4
 import httpx
 import pytest
 import sqlalchemy as sa
-from fastapi import FastAPI
 
 from models.roles import Role
 from models.sql import database_now
@@ -20,13 +19,12 @@ from models.store.celery_queues import Watched
 from models.store.notices.overdue import alert
 from models.store.pauses import PauseKind, Target
 from models.tables import actions, notices, operations, workers
-from runtime.config import Settings
 from runtime.sections import AlertSettings
 from services import changes, status
 from services.apps import changes as app_changes
 from services.runs import run
-from tests.factories import installation_on, update_operation
-from tests.integration.web.conftest import APP, Web, with_shop
+from tests.factories import update_operation
+from tests.integration.web.conftest import APP, Web
 from tests.integration.web.dashboard.conftest import Browse
 from tests.integration.web.test_overview import ended, missed, tick
 
@@ -154,12 +152,6 @@ def come_about(web: Web, situation: str) -> None:
     """Let everything happen."""
     for make in SITUATIONS[situation][0]:
         make(web)
-
-
-@pytest.fixture
-def unserved(engine: sa.Engine, settings: Settings) -> Web:
-    """An installation that no server shows, with the small app `shop`."""
-    return with_shop(Web(installation_on(engine, settings), "", FastAPI()))
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
