@@ -30,6 +30,7 @@ from tests.celery_messages import TASK, allowing, celery_action, follow_by_name
 from tests.factories import make_action, make_operation, row_of, update_operation
 from tests.integration.web.conftest import Serve, Web
 from tests.ticks import LEASE, MINUTE
+from tests.transactions import act, execute, fetched
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 JOB = {"job": {"url": "https://shop.example/1"}}
@@ -144,8 +145,7 @@ def test_what_the_sweep_took_back_is_lost_to_its_worker(desk: Web, worker: Worke
     id = make_sent(desk)
     worker.takes(id)
     update_operation(desk.engine, id, heartbeat_at=database_now(-100.0))
-    with desk.engine.begin() as connection:
-        assert put_back.take_back_lost(connection, LEASE, 10, NO_ALERTS) == [(id, "failed")]
+    assert act(desk.engine, put_back.take_back_lost, LEASE, 10, NO_ALERTS) == [(id, "failed")]
 
     assert kind_of(worker.beat(id, message="mine")) == (409, "lease-lost")
     assert worker.end(id) == 409
@@ -174,8 +174,7 @@ def test_a_task_that_pings_owes_its_start(desk: Web, worker: Worker) -> None:
     ping = {"url": "https://hc-ping.com/check/start", "at": ["start"]}
     worker.takes(make_sent(desk, hooks={"ping": [ping]}))
 
-    with reading(desk.engine) as connection:
-        assert connection.execute(sa.select(notices.c.kind)).scalars().all() == ["run_started"]
+    assert fetched(desk.engine, sa.select(notices.c.kind)).scalars().all() == ["run_started"]
 
 
 def test_a_lost_task_that_may_repeat_is_tried_three_times(desk: Web) -> None:
@@ -303,13 +302,11 @@ def test_one_whose_plan_is_broken_fails_at_its_take_with_an_alert(
     alert = AlertSettings(mail=("ops@example.com",), after=1)
     alerting = serve(desk.opened.settings.model_copy(update={"alert": alert}))
     id = make_sent(desk)
-    with desk.engine.begin() as connection:
-        connection.execute(sa.text("UPDATE revisions SET plan = '{}'"))
+    execute(desk.engine, sa.text("UPDATE revisions SET plan = '{}'"))
 
     assert Worker(alerting).take(id).json()["detail"] == "broken"
 
-    with reading(desk.engine) as connection:
-        told = connection.execute(sa.select(notices.c.kind)).scalars().all()
+    told = fetched(desk.engine, sa.select(notices.c.kind)).scalars().all()
     assert (row_of(desk.engine, id)["state"], told) == ("failed", ["finding_began"])
 
 
@@ -358,8 +355,7 @@ def test_an_operation_of_another_kind_is_not_touched(
 ) -> None:
     id = sent(desk, operations)
     if state == "running":
-        with desk.engine.begin() as connection:
-            assert not isinstance(claim(connection, id, 1, "one", alerts=NO_ALERTS), NotStarted)
+        assert not isinstance(act(desk.engine, claim, id, 1, "one", alerts=NO_ALERTS), NotStarted)
 
     answers = assert_untouched(desk, worker, id)
 
@@ -368,8 +364,7 @@ def test_an_operation_of_another_kind_is_not_touched(
 
 def test_a_task_that_its_small_app_may_not_send_is_not_touched(desk: Web, worker: Worker) -> None:
     id = make_sent(desk)
-    with desk.engine.begin() as connection:
-        connection.execute(sa.update(small_apps).values(trust=Trust(tasks=("bakery.*",))))
+    execute(desk.engine, sa.update(small_apps).values(trust=Trust(tasks=("bakery.*",))))
 
     answers = assert_untouched(desk, worker, id)
 
@@ -425,8 +420,7 @@ def test_a_worker_is_on_record_with_what_it_follows_until_it_stops(desk: Web) ->
         (seen,) = worker_store.live_workers(connection, MINUTE)
         known = worker_store.task_signatures(connection, MINUTE)
     assert live(worker, stopping=True) == 204
-    with reading(desk.engine) as connection:
-        stopped = worker_store.live_workers(connection, MINUTE)
+    stopped = act(desk.engine, worker_store.live_workers, MINUTE)
 
     assert (seen["name"], seen["queues"], seen["follows"]) == ("shop@host", "shop", [TASK])
     assert known == {TASK: ("city", "limit=5")}
@@ -439,14 +433,12 @@ def test_a_worker_with_an_impossible_pid_is_refused(worker: Worker, pid: object)
 
 
 def test_a_worker_does_not_take_the_name_of_one_of_ours(desk: Web, worker: Worker) -> None:
-    with desk.engine.begin() as connection:
-        worker_store.beat(connection, worker_store.Heartbeat("quick@host:1", "quick", 4711))
+    act(desk.engine, worker_store.beat, worker_store.Heartbeat("quick@host:1", "quick", 4711))
 
     assert live(worker, name="quick@host:1", queues=["mine"]) == 204
 
     own = sa.select(workers.c.queues, workers.c.follows, workers.c.stopped_at)
-    with reading(desk.engine) as connection:
-        row = connection.execute(own.where(workers.c.name == "quick@host:1")).one()
+    row = fetched(desk.engine, own.where(workers.c.name == "quick@host:1")).one()
     assert tuple(row) == ("quick", None, None)
 
 
@@ -456,8 +448,7 @@ def test_a_task_of_the_application_is_claimed_by_no_worker_of_another_kind(
 ) -> None:
     id = make_sent(desk)
 
-    with desk.engine.begin() as connection:
-        found = claim(connection, id, 1, "quick@host:1", worker_kind, alerts=NO_ALERTS)
+    found = act(desk.engine, claim, id, 1, "quick@host:1", worker_kind, alerts=NO_ALERTS)
 
     assert isinstance(found, NotStarted)
     assert found.why == NotClaimed.FOREIGN

@@ -15,7 +15,6 @@ from models.job import id_of
 from models.store import actions
 from models.store.actions.status import plan_in
 from runtime.config import Settings
-from runtime.database import reading
 from scheduler.occurrence import next_occurrences
 from services import jobs
 from services.files import read_documents
@@ -23,6 +22,7 @@ from services.installation import Installation
 from services.jobs.documents import NewJob, first_runs
 from tests.factories import installation_on, make_action
 from tests.integration.web.jobs import URL, make_due, make_job
+from tests.transactions import act
 
 NOW = datetime(2027, 1, 4, 12, tzinfo=UTC)
 
@@ -50,8 +50,7 @@ def test_an_added_job_is_an_action_that_runs_at_once_and_every_five_minutes(
 ) -> None:
     added = jobs.add(opened, NewJob(url=URL, meta={"depth": "2"}))
     (listed,) = jobs.list_jobs(opened, 2).items
-    with reading(opened.engine) as connection:
-        row = actions.find(connection, opened.small_app.id, added.id, opened.scope)
+    row = act(opened.engine, actions.find, opened.small_app.id, added.id, opened.scope)
 
     assert (added.id, added.change, added.interval_s) == (id_of(URL), "created", 300)
     assert len(added.id) == 12
@@ -72,15 +71,13 @@ def test_adding_a_job_again_changes_it_and_keeps_its_policy(opened: Installation
     again = jobs.add(opened, NewJob(url=URL, interval_s=60))
 
     assert (changed.change, again.change) == ("changed", "unchanged")
-    with reading(opened.engine) as connection:
-        plan = readable(plan_in(actions.find(connection, 1, id_of(URL), opened.scope)))
+    plan = readable(plan_in(act(opened.engine, actions.find, 1, id_of(URL), opened.scope)))
     assert (plan.policy.retry.max_attempts, plan.every) == (3, timedelta(minutes=1))
 
 
 def test_a_job_counts_from_its_end_until_it_gets_a_grid(opened: Installation) -> None:
     def stored() -> Any:
-        with reading(opened.engine) as connection:
-            row = actions.find(connection, opened.small_app.id, id_of(URL), opened.scope)
+        row = act(opened.engine, actions.find, opened.small_app.id, id_of(URL), opened.scope)
         return json.loads(row["document"])["when"]
 
     seen = []

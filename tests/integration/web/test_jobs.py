@@ -42,6 +42,7 @@ from tests.integration.web.conftest import Serve, Web
 from tests.integration.web.jobs import NOON, URL, make_due, make_job
 from tests.servers import Broker
 from tests.ticks import LEASE
+from tests.transactions import act, fetched
 from web.app import stop_waiting
 from web.open_requests import MOST_OF_TOKEN
 
@@ -149,8 +150,7 @@ def test_a_job_that_pings_owes_its_start(desk: Web) -> None:
     assert not claim.take_all(installation, [wanted]).jobs
     assert claim.take(installation, wanted) is not None
 
-    with reading(desk.engine) as connection:
-        assert [row["kind"] for row in notices.of_operations(connection, [id])] == ["run_started"]
+    assert [row["kind"] for row in act(desk.engine, notices.of_operations, [id])] == ["run_started"]
 
 
 def test_halves_of_characters_in_a_result_break_no_page(desk: Web) -> None:
@@ -171,8 +171,7 @@ def test_halves_of_characters_in_a_result_break_no_page(desk: Web) -> None:
 
 
 def listens(desk: Web) -> bool:
-    with reading(desk.engine) as connection:
-        return "minutebook.job:quick" in workers.listened_queues(connection, LEASE)
+    return "minutebook.job:quick" in act(desk.engine, workers.listened_queues, LEASE)
 
 
 @pytest.mark.parametrize("pop_timeout_s", [1.0])
@@ -203,8 +202,7 @@ def test_two_processes_hand_out_each_job_once(desk: Web, serve: Serve) -> None:
         jobs = [one.result(60) for one in waiting]
 
     assert len({job["operation_id"] for job in jobs}) == count
-    with reading(desk.engine) as connection:
-        started = connection.execute(sa.select(table.c.attempt, table.c.state)).all()
+    started = fetched(desk.engine, sa.select(table.c.attempt, table.c.state)).all()
     assert {tuple(one) for one in started} == {(1, "running")}
 
 
@@ -281,8 +279,7 @@ def test_beats_and_progress_keep_the_lease(desk: Web) -> None:
     beat = report(client, "beat", lease).json()
     progress = report(client, "progress", lease, done=1, total=4, message="a page", phase="read")
     row = row_of(desk.engine, id)
-    with desk.engine.begin() as connection:
-        lost = put_back.take_back_lost(connection, LEASE, 10, NO_ALERTS)
+    lost = act(desk.engine, put_back.take_back_lost, LEASE, 10, NO_ALERTS)
 
     assert beat["stop"] is None
     assert 150 <= beat["time_left_s"] <= 160
@@ -297,8 +294,7 @@ def test_a_lost_worker_is_told_and_changes_nothing(desk: Web) -> None:
     slow, other = desk.client(Role.WORKER), desk.client(Role.WORKER)
     lost = next_job(slow)
     update_operation(desk.engine, id, heartbeat_at=database_now(-100.0))
-    with desk.engine.begin() as connection:
-        put_back.take_back_lost(connection, LEASE, 10, NO_ALERTS)
+    act(desk.engine, put_back.take_back_lost, LEASE, 10, NO_ALERTS)
     job = next_job(other)
 
     late = [report(slow, verb, lost["lease"], **said) for verb, said in REPORTS.items()]
@@ -429,8 +425,7 @@ def test_a_worker_that_never_beats_keeps_its_job_until_its_time_limit(desk: Web)
     update_operation(desk.engine, quiet, **long_ago)
     update_operation(desk.engine, beats, heartbeat_at=database_now(-600.0))
 
-    with desk.engine.begin() as connection:
-        taken = put_back.take_back_lost(connection, LEASE, 10, NO_ALERTS)
+    taken = act(desk.engine, put_back.take_back_lost, LEASE, 10, NO_ALERTS)
 
     assert [id for id, _ in taken] == [beats]
     assert report(client, "complete", leases[str(quiet)]).status_code == 204
@@ -485,8 +480,7 @@ def test_a_job_never_goes_to_the_broker(desk: Web, broker: Broker) -> None:
     assert (sent.count, sent.error) == (1, None)
     assert row_of(desk.engine, id)["state"] == "queued"
     assert broker.messages("quick") == []
-    with desk.engine.begin() as connection:
-        assert reserve.queued(connection) == []
+    assert act(desk.engine, reserve.queued) == []
 
 
 def test_explain_and_overdue_say_that_no_worker_asks(desk: Web) -> None:
@@ -499,8 +493,7 @@ def test_explain_and_overdue_say_that_no_worker_asks(desk: Web) -> None:
     with desk.engine.begin() as connection:
         (found,) = overdue.alert(connection, AlertSettings(), 10)
         workers.beat(connection, Heartbeat("web/host/1", "job:quick", 1))
-    with reading(desk.engine) as connection:
-        listened = waits(row, explain_facts.status(connection, LEASE), now, None)
+    listened = waits(row, act(desk.engine, explain_facts.status, LEASE), now, None)
 
     assert alone.endswith("but no worker listens to queue quick; start one")
     assert found[1] == "no worker asks for the jobs of queue quick"

@@ -19,7 +19,6 @@ from models.sql import read_clock
 from models.store import ticks as stored
 from models.tables import missed_spans, notices, operation_logs, operations, ticks
 from runtime.clock import monotonic
-from runtime.database import reading
 from scheduler.loop import Daemon
 from scheduler.tick import TickReport
 from services.metrics import LONGEST, OTHER, SETTLED_AFTER, quick_samples, slow_samples, window
@@ -27,6 +26,7 @@ from services.runs import run
 from tests.factories import STEPS, update_operation
 from tests.integration.web.conftest import APP, Web
 from tests.ticks import SECOND
+from tests.transactions import act, clock_of, execute
 from web.counters import Counters
 from web.metrics import registry_of
 
@@ -38,8 +38,7 @@ SETTLED = SETTLED_AFTER + timedelta(minutes=1)
 def ended(web: Web, state: str = "success", took_s: float = 2.0) -> None:
     """Run the action `nightly`, and end its operation long enough ago to be counted."""
     id = run(web.shop, "nightly").id
-    with reading(web.engine) as connection:
-        at = read_clock(connection) - SETTLED
+    at = clock_of(web.engine) - SETTLED
     began = at - timedelta(seconds=took_s)
     ends = {"started_at": began.isoformat(), "finished_at": at.isoformat()}
     update_operation(web.engine, id, state="running", worker="w", heartbeat_at=at)
@@ -158,12 +157,10 @@ def test_two_scrapes_at_once_count_an_end_once(web: Web, counting: Counting) -> 
 
 def test_a_scrape_that_fails_leaves_what_ended_to_the_next(web: Web, counting: Counting) -> None:
     ended(web)
-    with web.engine.begin() as connection:
-        connection.execute(sa.text("ALTER TABLE notices RENAME TO gone"))
+    execute(web.engine, sa.text("ALTER TABLE notices RENAME TO gone"))
     with pytest.raises(sa.exc.SQLAlchemyError):
         counting.catch_up()
-    with web.engine.begin() as connection:
-        connection.execute(sa.text("ALTER TABLE gone RENAME TO notices"))
+    execute(web.engine, sa.text("ALTER TABLE gone RENAME TO notices"))
 
     assert counting.counted("operations_ended_total") == {(APP, "success"): 1}
 
@@ -227,8 +224,7 @@ def test_ticks_are_counted_by_what_they_report(web: Web, counting: Counting) -> 
     daemon = Daemon(web.engine, web.opened.settings, STEPS)
     report = TickReport(NOW, sent=3, broker_error="away", lag_s=0.02, publish_s=0.3)
     for one in (daemon.tick_once(), report):
-        with web.engine.begin() as connection:
-            stored.report(connection, "d", one.now, 5.0, one.figures())
+        act(web.engine, stored.report, "d", one.now, 5.0, one.figures())
     with web.engine.begin() as connection:
         connection.execute(sa.update(ticks).values(finished_at=read_clock(connection) - SETTLED))
 
@@ -273,8 +269,7 @@ def test_answers_are_timed_by_route_and_never_by_path(site: Web) -> None:
 def test_a_database_that_is_away_shows_so(site: Web) -> None:
     """A scrape whose statements time out: the token was still checked."""
     client = site.client(Role.VIEWER)
-    with site.engine.begin() as connection:
-        connection.execute(sa.text("ALTER TABLE ticks RENAME TO gone"))
+    execute(site.engine, sa.text("ALTER TABLE ticks RENAME TO gone"))
     text = client.get("/metrics").text
 
     assert "minutebook_database_up 0.0" in text

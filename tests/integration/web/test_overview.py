@@ -15,7 +15,6 @@ from models.store import overview as stored
 from models.store import ticks
 from models.store.operations.end import known_after
 from models.tables import action_state, operations
-from runtime.database import reading
 from services import changes
 from services.actions.page import action_page
 from services.overview import figures as counted
@@ -24,25 +23,20 @@ from tests.celery_messages import TASK, celery_action
 from tests.factories import update_operation
 from tests.integration.web.conftest import APP, NIGHTLY, Web
 from tests.ticks import MINUTE
+from tests.transactions import act, clock_of
 
 HEALTHY = "All is well."
 
 
-def now_of(web: Web) -> datetime:
-    with reading(web.engine) as connection:
-        return read_clock(connection)
-
-
 def tick(web: Web, ago: timedelta = timedelta(0), **figures: Any) -> None:
     """Store the report of a tick, as the daemon does."""
-    with web.engine.begin() as connection:
-        ticks.report(connection, "here:1", now_of(web) - ago, 5.0, figures)
+    act(web.engine, ticks.report, "here:1", clock_of(web.engine) - ago, 5.0, figures)
 
 
 def ended(web: Web, action: str, state: str, **values: Any) -> UUID:
     """Run an action of the small app `shop`, and end its operation."""
     id = run(web.shop, action).id
-    now = now_of(web)
+    now = clock_of(web.engine)
     update_operation(
         web.engine,
         id,
@@ -69,7 +63,7 @@ def _remember(web: Web, id: UUID, state: str, now: datetime) -> None:
 
 def missed(web: Web) -> UUID:
     """Let a tick record that `nightly` missed an occurrence."""
-    now = now_of(web)
+    now = clock_of(web.engine)
     with web.engine.begin() as connection:
         row = connection.execute(sa.select(operations)).mappings().one()
         late = {"state": "missed", "reason": "too late", "finished_at": now, "occurrence_at": now}
@@ -137,7 +131,7 @@ def test_an_overview_counts_what_ran_waits_and_is_due(web: Web, client: httpx.Cl
     missed(web)
     on_time, late = (ended(web, "soon", "success") for _ in range(2))
     for id, lateness in ((on_time, 1), (late, 90)):
-        due = now_of(web) - MINUTE - timedelta(seconds=lateness)
+        due = clock_of(web.engine) - MINUTE - timedelta(seconds=lateness)
         update_operation(web.engine, id, cause="schedule", occurrence_at=due)
     run(web.shop, "soon")
 

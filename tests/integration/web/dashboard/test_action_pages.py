@@ -13,6 +13,7 @@ from tests.factories import spoil
 from tests.integration.web.conftest import APP, NIGHTLY, Web
 from tests.integration.web.dashboard.conftest import Browse
 from tests.integration.web.test_overview import ended
+from tests.transactions import act, execute
 from web.dashboard.action import ActionQuery, answers
 from web.dashboard.session import Visitor
 
@@ -91,8 +92,7 @@ def test_a_quarantined_action_offers_the_revision_before_and_no_future(
     for description in ("second", "third"):
         changes.apply(web.shop, [{**NIGHTLY, "description": description}])
     broken = sa.update(actions).where(actions.c.name == "nightly")
-    with web.engine.begin() as connection:
-        connection.execute(broken.values(quarantined="it cannot be read", active=False))
+    execute(web.engine, broken.values(quarantined="it cannot be read", active=False))
 
     browser = browse(web)
     page = browser.get(ACTION).text
@@ -104,8 +104,7 @@ def test_a_quarantined_action_offers_the_revision_before_and_no_future(
 
 def test_the_page_of_a_broken_document_is_shown(site: Web, browser: httpx.Client) -> None:
     broken = sa.literal('{"operations": [7], "hooks": "x"}', sa.Text)
-    with site.engine.begin() as connection:
-        spoil(connection, actions.c.name == "nightly", document=broken, plan=broken)
+    act(site.engine, spoil, actions.c.name == "nightly", document=broken, plan=broken)
 
     page = browser.get(ACTION)
 

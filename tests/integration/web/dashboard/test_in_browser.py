@@ -7,14 +7,13 @@ import pytest
 import sqlalchemy as sa
 from playwright.sync_api import Page, expect
 
-from models.sql import read_clock
 from models.tables import operation_logs
-from runtime.database import reading
 from services import changes
 from services.runs import run
 from tests.browser import Tab
 from tests.factories import update_operation
 from tests.integration.web.conftest import NIGHTLY, Web
+from tests.transactions import clock_of, execute
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&<script>alert(2)</script>{{7*7}}"
 EVERY_PAGE = (
@@ -48,8 +47,7 @@ def hostile(site: Web) -> list[str]:
     """Text that would break out, in each field that pages show; return every page."""
     [made] = changes.add(site.shop, [{**NIGHTLY, "name": HOSTILE, "owner": HOSTILE}]).root
     id = run(site.shop, str(made.uid)).id
-    with reading(site.engine) as connection:
-        now = read_clock(connection)
+    now = clock_of(site.engine)
     began = dict.fromkeys(("started_at", "first_started_at"), now - timedelta(seconds=5))
     update_operation(site.engine, id, state="running", heartbeat_at=now, worker=HOSTILE, **began)
     said = dict.fromkeys(("error", "reason", "message", "triggerer"), HOSTILE)
@@ -193,8 +191,7 @@ COPIES = {"permissions": ["clipboard-read", "clipboard-write"]}
 def test_a_log_is_copied_by_one_key(page: Page, site: Web) -> None:
     id = run(site.shop, "nightly").id
     line = {"at": "2026-11-22T20:30:05+00:00", "level": "ERROR", "message": "no such host"}
-    with site.engine.begin() as connection:
-        connection.execute(sa.insert(operation_logs).values(operation_id=id, lines=[line]))
+    execute(site.engine, sa.insert(operation_logs).values(operation_id=id, lines=[line]))
     page.goto(f"/operations/{id}")
     page.locator("[data-copy=log]").press("Enter")
     expect(page.locator("[data-copy=log]")).to_have_text("Copied")

@@ -15,8 +15,8 @@ from tests.celery_messages import TASK, celery_action
 from tests.factories import make_operation, update_operation
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.dashboard.conftest import Browse
-from tests.integration.web.test_overview import now_of
 from tests.ticks import HOUR
+from tests.transactions import clock_of, execute
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 BEGAN = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -27,8 +27,7 @@ def test_the_log_of_a_run_is_on_the_clock_of_the_viewer(site: Web, browser: http
     said = {"level": "INFO", "message": "hello"}
     lines = [{"at": "2026-11-22T20:30:05.123+00:00", **said}, {"at": "unreadable", **said}]
     lines.append({"at": "9999-12-31T23:59:59Z", **said})
-    with site.engine.begin() as connection:
-        connection.execute(sa.insert(operation_logs).values(operation_id=id, lines=lines))
+    execute(site.engine, sa.insert(operation_logs).values(operation_id=id, lines=lines))
     browser.cookies.set("mb_zone", "Asia/Tokyo")
 
     page = browser.get(f"/operations/{id}").text
@@ -96,7 +95,7 @@ def test_the_chart_of_a_run_is_a_table_with_bars(site: Web, browser: httpx.Clien
 
 def test_the_progress_of_a_run_is_shown_once_there_is_some(site: Web, browse: Browse) -> None:
     id, browser = run(site.shop, "nightly").id, browse(site)
-    now = now_of(site)
+    now = clock_of(site.engine)
     its: dict[str, Any] = {"worker": "w", "started_at": now, "heartbeat_at": now}
 
     def shown(progress: float) -> bool:
@@ -114,7 +113,7 @@ def test_runs_are_found_by_their_error_in_the_last_days(site: Web, browse: Brows
     )
     for id in (found, old, other):
         ended(web, id, "failed", 1, error="b" if id == other else "no such host")
-    update_operation(web.engine, old, recorded_at=now_of(web) - timedelta(days=8))
+    update_operation(web.engine, old, recorded_at=clock_of(web.engine) - timedelta(days=8))
     browser = browse(web)
 
     page = browser.get("/operations?reason=such+host").text

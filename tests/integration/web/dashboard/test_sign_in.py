@@ -18,6 +18,7 @@ from services import tokens
 from services.tokens import sessions
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.dashboard.conftest import Browse
+from tests.transactions import execute, fetched
 
 SIGNED_OUT = (303, "/sign-in?next=/account")
 
@@ -272,8 +273,7 @@ def test_changes_are_of_the_token_or_of_the_link(web: Web, browse: Browse) -> No
 def test_no_secret_is_stored(web: Web, browse: Browse) -> None:
     token, link = web.token(), link_of(web).rpartition("/")[2]
     cookie = browse(web, token=token).cookies["mb_session"]
-    with web.engine.connect() as connection:
-        rows = connection.execute(sa.text("SELECT * FROM tokens")).all()
+    rows = fetched(web.engine, sa.text("SELECT * FROM tokens")).all()
 
     stored = " ".join(str(value) for row in rows for value in row)
     for secret in (cookie, token, link):
@@ -289,8 +289,7 @@ def test_a_link_that_ended_long_ago_is_deleted_with_the_next(web: Web) -> None:
 
     newest = link_of(web).split("_")[1]
 
-    with web.engine.connect() as connection:
-        ids = set(connection.execute(sa.select(stored.c.id)).scalars())
+    ids = set(fetched(web.engine, sa.select(stored.c.id)).scalars())
     assert ids == {token, kept, newest}
 
 
@@ -333,8 +332,7 @@ def test_files_are_kept_for_ever_under_their_version(site: Web, browse: Browse) 
 
 def age(web: Web, which: str) -> None:
     """Let tokens have expired."""
-    with web.engine.begin() as connection:
-        connection.execute(sa.text(f"UPDATE tokens SET expires_at = created_at WHERE {which}"))
+    execute(web.engine, sa.text(f"UPDATE tokens SET expires_at = created_at WHERE {which}"))
 
 
 def test_a_visitor_chooses_the_zone_of_times(browser: httpx.Client) -> None:
