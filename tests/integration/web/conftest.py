@@ -67,19 +67,15 @@ class Web:
     def token(self, role: Role = Role.ADMIN, app: str | None = None, **asked: Any) -> str:
         """Return a new token of the installation, or of one small app."""
         seen = self.opened.for_request(app, is_bound=app is not None, bearer="tests")
-        return tokens.create(seen, role, asked.get("expires"), tasks=asked.get("tasks")).token
+        return tokens.create(seen, role, **asked).token
 
     def client(
-        self, role: Role | None = Role.ADMIN, app: str | None = None, **options: Any
+        self, role: Role | None = Role.ADMIN, app: str | None = None, **asked: Any
     ) -> httpx.Client:
         """Return a client with a new token of that role, or without one."""
-        asked = options.pop("token", {})
-        given = "" if role is None else f"Bearer {self.token(role, app, **asked)}"
-        headers = {"Authorization": given} if given else {}
-        headers |= options.pop("headers", {})
-        client = httpx.Client(
-            base_url=self.url, headers=headers, timeout=30, verify=authorities(), **options
-        )
+        client = httpx.Client(base_url=self.url, timeout=30, verify=authorities())
+        if role is not None:
+            client.headers["Authorization"] = f"Bearer {self.token(role, app, **asked)}"
         self._clients.append(client)
         return client
 

@@ -40,8 +40,8 @@ KEPT = ("state", "attempt", "reason", "worker", "cancel_requested_at", "steps")
 class Worker:
     """A process that runs tasks, and what it holds."""
 
-    def __init__(self, web: Web, *tasks: str, app: str | None = None) -> None:
-        self.client = web.client(Role.WORKER, app, token={"tasks": list(tasks or ("*",))})
+    def __init__(self, web: Web, *tasks: str) -> None:
+        self.client = web.client(Role.WORKER, tasks=list(tasks or ("*",)))
         self.delivery = uuid4().hex
         self.lease = ""
 

@@ -98,7 +98,7 @@ class Bearers:
     def __init__(self, web: Web, role: Role, app: str | None = None) -> None:
         self._work = web.client(role, app)
         its = {"tasks": ["*"]} if role is Role.WORKER else {}
-        self._follow = web.client(role, app, token=its)
+        self._follow = web.client(role, app, **its)
 
     def ask(self, route: APIRoute, ids: dict[str, str], **query: Any) -> int:
         """Send a request by the token that may, if one of the role may."""
