@@ -9,8 +9,6 @@ import pytest
 from runtime.extras import HOW_TO_INSTALL, extras
 from tests.packages.environments import Environment, Wheels, make_environment
 
-# What `pip` writes, without the bytecode that it compiles of it.
-MOST_MB = {"": 80, "data": 150}
 WHEN = {"cron_rule": "0 4 * * *"}
 
 
@@ -71,18 +69,3 @@ except UnknownStep as error:
     done = bare.python(code, tmp_path)
 
     assert "needs the extra 'data', which this worker lacks" in done.stdout, done.stderr
-
-
-@pytest.mark.matrix
-@pytest.mark.parametrize("extra", MOST_MB)
-def test_each_set_stays_small(wheels: Wheels, tmp_path: Path, extra: str) -> None:
-    made = make_environment(tmp_path / "env")
-    wanted = f"minutebook[{extra}]" if extra else "minutebook"
-    made.install("--no-compile", f"{wanted} @ {wheels.server.as_uri()}", str(wheels.client),
-                 is_offline=False)  # fmt: skip
-
-    files = [one for one in (made.folder / "lib").rglob("*") if one.is_file()]
-    size_mb = sum(one.stat().st_size for one in files) / 1e6
-    print(f"{wanted}: {size_mb:.0f} MB in {len(files)} files")  # noqa: T201
-    assert size_mb < MOST_MB[extra]
-    assert made.run([str(made.bin / "minutebook"), "--version"], tmp_path).returncode == 0

@@ -1,6 +1,5 @@
 """What is published: two distributions, each installed into an empty environment and used."""
 
-import ast
 import json
 import zipfile
 from pathlib import Path
@@ -11,16 +10,8 @@ from tests import django_project
 from tests.packages.environments import ROOT, Environment, Wheels, build_wheels
 
 ROOMS = {
-    *("broker", "cli", "cron", "data", "interop", "migrations", "models"),
-    *(
-        "processes",
-        "runtime",
-        "scheduler",
-        "scheduler_server.py",
-        "tasks",
-        "services",
-        "web",
-    ),
+    *("broker", "cli", "cron", "data", "interop", "migrations", "models", "processes", "runtime"),
+    *("scheduler", "scheduler_server.py", "services", "tasks", "web"),
 }
 
 
@@ -68,33 +59,6 @@ def test_the_same_source_gives_the_same_bytes(wheels: Wheels, tmp_path: Path) ->
     assert again.server.read_bytes() == wheels.server.read_bytes()
 
 
-@pytest.mark.parametrize("name", ["client", "server"])
-def test_each_package_says_that_it_has_types(wheels: Wheels, name: str) -> None:
-    wheel: Path = getattr(wheels, name)
-    with zipfile.ZipFile(wheel) as opened:
-        marked = {one.split("/")[0] for one in opened.namelist() if one.endswith("/py.typed")}
-
-    assert marked == {one for one in top_levels(wheel) if not one.endswith(".py")}
-
-
-def test_the_client_is_written_for_the_oldest_python() -> None:
-    for file in (ROOT / "minutebook").glob("*.py"):
-        # What it cannot see, such as a class of a later library, `make test-matrix` runs.
-        ast.parse(file.read_text(), feature_version=(3, 9))
-
-
-def test_beside_an_application_nothing_of_the_server_can_be_imported(
-    application: Environment, tmp_path: Path
-) -> None:
-    code = f"""
-from importlib.util import find_spec
-print([name for name in {sorted(ROOMS - {"scheduler_server.py"})!r} if find_spec(name)])
-"""
-    done = application.python(code, tmp_path)
-
-    assert done.stdout == "[]\n", done.stderr
-
-
 def test_the_pages_of_django_s_admin_are_in_the_client(
     application: Environment, tmp_path: Path
 ) -> None:
@@ -125,16 +89,8 @@ from services.installation import Installation
 load(Installation(Path({str(home)!r})))
 """
     done = server.python(code, tmp_path)
-    command = [
-        str(server.bin / "minutebook"),
-        "--home",
-        str(home),
-        "--app",
-        "demo",
-        "action",
-        "list",
-    ]
-    listed = server.run([*command, "--json"], tmp_path)
+    command = [str(server.bin / "minutebook"), "--home", str(home), "--app", "demo"]
+    listed = server.run([*command, "--json", "action", "list"], tmp_path)
 
     assert done.returncode == 0, done.stderr
     assert {"weekly update", "every minute"} <= {one["name"] for one in json.loads(listed.stdout)}

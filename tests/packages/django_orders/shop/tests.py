@@ -211,20 +211,6 @@ class Placed(TransactionTestCase):
         self.assertIsNone(stored(f"{name}:again"))
         self.assertEqual(Schedule.objects.count(), 0)
 
-    def test_a_proxy_ends_what_its_model_owns(self) -> None:
-        _, name = self.order()
-        remind(UrgentOrder.objects.get())
-        UrgentOrder.objects.get().delete()
-
-        self.assertIsNone(stored(name))
-
-    def test_an_order_is_deleted_by_its_key_alone(self) -> None:
-        order, name = self.order()
-        remind(order)
-        Order(pk=order.pk).delete()
-
-        self.assertIsNone(stored(name))
-
     def test_an_order_that_stays_without_its_child_keeps_its_schedules(self) -> None:
         gift = GiftOrder.objects.create()
         name = f"shop.order:{gift.pk}"
@@ -343,17 +329,6 @@ class Placed(TransactionTestCase):
         Schedule.objects.update(claimed_at=Now() - timedelta(seconds=61))
         sync()
         self.assertEqual(rule(name), "0 8 * * *")
-
-    def test_sent_twice_is_the_same(self) -> None:
-        order, name = self.order()
-        remind(order)
-        Schedule.objects.update(state="pending")
-        with actions.client() as server:
-            first = server.call("GET", f"/api/actions/{name}")
-            sync()
-            again = server.call("GET", f"/api/actions/{name}")
-
-        self.assertEqual((first["uid"], 1), (again["uid"], again["revision"]))
 
     def test_a_schedule_is_named_for_its_object(self) -> None:
         account = Account.objects.create(name="a b:c/ä")
