@@ -23,17 +23,15 @@ from tests.factories import author, make_document, yearly
 
 EXAMPLE = ROOT / "examples" / "from_celery_beat"
 RULES = CeleryRules(("tasks.*",))
-
-
 RAN_ONCE = ["close_day begins", "close_day ends"]
 
 
 class Shop:
     """A copy of the example beside an installation that sends its tasks."""
 
-    def __init__(self, installation: Installation, name: str = "shop") -> None:
+    def __init__(self, installation: Installation) -> None:
         self.installation = installation
-        self.folder = installation.home / name
+        self.folder = installation.home / "shop"
         shutil.copytree(EXAMPLE, self.folder, ignore=shutil.ignore_patterns("__pycache__"))
         self.journal = self.folder / "journal.jsonl"
         self._web: Process | None = None
@@ -52,11 +50,10 @@ class Shop:
         *,
         name: str = "celery",
         slots: int = 2,
-        is_seen: bool = True,
         is_served: bool = True,
     ) -> Process:
         """Start the shop's worker as the shop does; it is ready, and seen to follow, on return."""
-        if app != "shop" and is_served:
+        if is_served:
             self.web(settings)
         command = python("-m", "celery", "-A", app, "worker", "--pool", pool, "-c", str(slots))
         its_name = ("-n", f"{name}@%h", "-Q", "shop,orders")
@@ -65,7 +62,7 @@ class Shop:
         its = {**self.settings, **settings}
         worker = processes.start("shop", [*command, *options], its, folder=self.folder)
         worker.said("ready.")
-        if app != "shop" and is_seen:
+        if is_served:
             self.is_followed()
         return worker
 
@@ -77,12 +74,12 @@ class Shop:
 
     def is_followed(self) -> None:
         """Wait until a worker says that it follows."""
-        until(lambda: bool(self.followed()), "the worker says what it follows")
 
-    def followed(self) -> list[str]:
-        """Return the tasks that live workers follow."""
-        with reading(self.installation.engine) as connection:
-            return sorted(workers.followed_tasks(connection, timedelta(minutes=1)))
+        def is_said() -> bool:
+            with reading(self.installation.engine) as connection:
+                return bool(workers.followed_tasks(connection, timedelta(minutes=1)))
+
+        until(is_said, "the worker says what it follows")
 
     def pool(self, worker: Process) -> list[psutil.Process]:
         """Return the processes of a worker's pool."""
@@ -134,8 +131,3 @@ def killed(shop: Shop, worker: Process) -> None:
     for one in processes:
         one.kill()
     worker.popen.wait()
-
-
-def begins(shop: Shop, task: str = "close_day") -> None:
-    """Wait until a task of the shop has begun."""
-    until(lambda: f"{task} begins" in shop.said(), lambda: f"{task} begins: {shop.said()}")

@@ -65,7 +65,7 @@ def test_the_application_s_own_tasks_run_while_ends_wait_for_the_database(
 )
 def test_a_message_goes_back_to_its_queue_while_the_server_is_away(shop: Shop, task: str) -> None:
     id = shop.due(task)
-    worker = shop.worker(is_seen=False, is_served=False)
+    worker = shop.worker(is_served=False)
     worker.said("start `minutebook up` here, or set MINUTEBOOK_URL and MINUTEBOOK_TOKEN")
     shop.tick()
     worker.said(BACK)

@@ -1,4 +1,4 @@
-"""The server without its extras: what it refuses, what it runs, and how much it installs."""
+"""The server without its extras: what it refuses, and what it runs."""
 
 import json
 import subprocess
