@@ -104,17 +104,6 @@ def test_a_download_ends_with_its_viewer(
     assert "Traceback" not in process.text()
 
 
-def test_a_download_is_whole_and_in_order(place: Installation) -> None:
-    process, address = start_web(place)
-    publish_many(place.engine, place.settings, "kiosk", 300_000, "x")
-    headers = {"Authorization": f"Bearer {token_of(place, 'kiosk')}"}
-
-    answer = httpx.get(address + PATH.format("kiosk"), headers=headers, timeout=100)
-    process.kill()
-
-    assert answer.text == '{"id": 7, "name": "x"}\n' * 300_000
-
-
 def test_a_download_whose_child_is_killed_is_not_taken_for_whole(
     place: Installation, web: tuple[Process, str]
 ) -> None:

@@ -49,21 +49,18 @@ def memory_of(pid: int) -> RunHistory:
     return RunHistory(process.memory_info().rss / MIB, of_children / MIB)
 
 
-def publish_many(
-    engine: sa.Engine, settings: Settings, app: str, rows: int = MANY, text: str = TEXT
-) -> int:
-    """Publish `rows` alike rows as the domain `big` of a small app; return the file's size."""
+def publish_many(engine: sa.Engine, settings: Settings, app: str, rows: int = MANY) -> None:
+    """Publish `rows` alike rows as the domain `big` of a small app."""
     place = Place(app, "big", uuid4())
     file = settings.home / place.path
     file.parent.mkdir(parents=True)
     with duckdb.connect() as made:
         made.execute("SET enable_progress_bar = false")
         made.execute(
-            f"COPY (SELECT 7 AS id, '{text}' AS name FROM range({rows})) TO '{file}' "
+            f"COPY (SELECT 7 AS id, '{TEXT}' AS name FROM range({rows})) TO '{file}' "
             "(FORMAT parquet, COMPRESSION zstd)"
         )
     _record(engine, app, place, rows, file)
-    return file.stat().st_size
 
 
 def _record(engine: sa.Engine, app: str, place: Place, rows: int, file: Path) -> None:

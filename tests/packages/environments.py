@@ -147,16 +147,3 @@ def build_wheels(folder: Path) -> Wheels:
             capture_output=True,
         )
     return Wheels(tuple(folder.iterdir()))
-
-
-__all__ = [
-    "LIBRARIES",
-    "ROOT",
-    "Environment",
-    "Wheels",
-    "build_wheels",
-    "find_python",
-    "make_environment",
-    "passes",
-    "python_of",
-]
