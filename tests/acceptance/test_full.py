@@ -65,28 +65,6 @@ def fill_broker(installation: Installation, *, is_full: bool) -> None:
         client.config_set("maxmemory", 1 if is_full else 0)
 
 
-@pytest.mark.parametrize("store", ["postgresql"])
-def test_what_is_due_while_the_broker_is_full_runs_once_there_is_room(
-    installation: Installation,
-) -> None:
-    worker = installation.worker(is_awaited=True)
-    daemon = installation.daemon()
-    daemon.said("tick ")
-    fill_broker(installation, is_full=True)
-    actions = [installation.due_action(f"due {number}") for number in range(3)]
-
-    until(lambda: len(installation.rows()) == 3, "all are recorded")
-    daemon.said("is out of memory, and takes no messages")
-    rows = installation.rows(*(action.uid for action in actions))
-    assert [row["state"] for row in rows] == ["pending"] * 3
-    fill_broker(installation, is_full=False)
-
-    ids = [row["id"] for row in rows]
-    assert installation.all_end(ids) == ["success"] * 3
-    assert sorted(line.operation for line in installation.trace.starts()) == sorted(ids)
-    assert (daemon.is_alive, worker.is_alive) == (True, True)
-
-
 @pytest.mark.parametrize("store", ["sqlite"])
 def test_a_worker_outlives_a_broker_that_is_full(installation: Installation) -> None:
     """It cannot note that it holds a message; that one is lost, and sent again."""

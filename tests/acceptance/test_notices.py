@@ -1,7 +1,6 @@
 """Whoever is to be told is told, whatever dies between the end and the delivery."""
 
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +12,6 @@ from models.tables import notices
 from runtime.database import reading
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import until
-from tests.factories import update_operation
 from tests.receiver import Receiver, receiver
 
 TELLS = {"SCHED_HOOK_ALLOW_PRIVATE": "true", "SCHED_HOOK_TIMEOUT_S": "60"}
@@ -91,28 +89,3 @@ def test_a_worker_killed_between_the_end_and_the_message_loses_nothing(
 
     assert len(web.got) == 1
     assert len(installation.trace.starts(id)) == 1
-
-
-def test_a_queue_without_a_worker_is_told_by_mail_and_again_when_one_is_there(
-    installation: Installation,
-) -> None:
-    alerts = {"SCHED_ALERT_MAIL": "ops@example.com"}
-    action = installation.due_action("month end", policy={"queue": "month_end"})
-    installation.worker(is_awaited=True, settings=alerts)
-    daemon = installation.daemon(alerts)
-    (row,) = installation.awaited_rows(action, 1)
-    update_operation(
-        installation.engine, row["id"], recorded_at=row["recorded_at"] - timedelta(minutes=16)
-    )
-
-    mails = installation.home / "mail"
-    until(lambda: len(list(mails.glob("*.eml"))) == 1, "a mail that it is overdue")
-    (first,) = mails.glob("*.eml")
-    assert "no worker listens to queue month_end" in first.read_text()
-    installation.worker("month_end", settings=alerts)
-    installation.becomes(row["id"], "success")
-    until(lambda: len(list(mails.glob("*.eml"))) == 2, "a mail that it ran again")
-
-    (second,) = set(mails.glob("*.eml")) - {first}
-    assert "[minutebook] RESOLVED: month end: overdue" in second.read_text()
-    assert daemon.is_alive
