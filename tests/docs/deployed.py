@@ -72,15 +72,10 @@ def pods() -> Iterator[tuple[str, dict[str, Any]]]:
             yield one["metadata"]["name"], one["spec"]["template"]["spec"]
 
 
-def containers(pod: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the containers of a pod."""
-    return [*pod["containers"]]
-
-
 def of_kubernetes() -> Iterator[Deployed]:
     """Yield the containers of ours."""
     for name, pod in pods():
-        for one in containers(pod):
+        for one in pod["containers"]:
             if not one["image"].startswith("minutebook"):
                 continue
             probes = [value for key, value in one.items() if key.endswith("Probe")]

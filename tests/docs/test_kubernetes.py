@@ -1,7 +1,6 @@
 """deploy/kubernetes: right by Kubernetes' schemas, confined, and true to our commands."""
 
 import json
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -13,8 +12,7 @@ from jsonschema import Draft202012Validator
 
 from processes.up import STOP_MARGIN_S
 from runtime.config import load_settings
-from tests.docs.deployed import KUBERNETES, containers, manifests, pods
-from tests.docs.pages import text_of
+from tests.docs.deployed import KUBERNETES, manifests, pods
 
 SCHEMAS = json.loads((Path(__file__).parent / "kubernetes-1.34.json").read_text(encoding="utf-8"))
 KINDS = {
@@ -27,14 +25,8 @@ DOCUMENTS = [one for one in manifests() if one["kind"] != "Kustomization"]
 CONTAINERS = [
     pytest.param(pod, one, id=f"{name}-{one['name']}")
     for name, pod in pods()
-    for one in containers(pod)
+    for one in pod["containers"]
 ]
-
-EXAMPLE = KUBERNETES / "follower.yaml"
-PAGE = text_of("how-to/deploy/kubernetes")
-needs_kubectl = pytest.mark.skipif(
-    shutil.which("kubectl") is None, reason="kubectl is not installed"
-)
 
 
 def _faults(document: dict[str, Any]) -> list[str]:
@@ -52,14 +44,17 @@ def test_each_manifest_follows_the_schema_of_its_kind(document: dict[str, Any]) 
     assert _faults(document) == []
 
 
-@needs_kubectl
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
 def test_kustomize_builds_every_manifest() -> None:
     done = subprocess.run(
         ["kubectl", "kustomize", str(KUBERNETES)], capture_output=True, text=True, check=True
     )
     built = list(yaml.safe_load_all(done.stdout))
 
-    example = {one["metadata"]["name"] for one in yaml.safe_load_all(EXAMPLE.read_text())}
+    example = {
+        one["metadata"]["name"]
+        for one in yaml.safe_load_all((KUBERNETES / "follower.yaml").read_text())
+    }
     named = {(one["kind"], one["metadata"]["name"]) for one in DOCUMENTS}
     assert {(one["kind"], one["metadata"]["name"]) for one in built} == {
         one for one in named if one[1] not in example
@@ -67,35 +62,6 @@ def test_kustomize_builds_every_manifest() -> None:
     assert [fault for one in built for fault in _faults(one)] == []
     spaces = {one["metadata"].get("namespace") for one in built if one["kind"] != "Namespace"}
     assert spaces == {"minutebook"}
-
-
-@needs_kubectl
-def test_the_namespace_and_the_secret_are_made_as_the_page_says(tmp_path: Path) -> None:
-    block = re.search(r"^```text\n(kubectl create .*?)^```", PAGE, re.M | re.S)
-    assert block is not None
-    for name in ("database_url", "broker_url", "smtp_url"):
-        (tmp_path / name).write_text("x://y")
-    # Without a cluster; the rest of the block needs one.
-    makes = [line for line in block[1].splitlines() if " create " in line]
-    made = [
-        yaml.safe_load(subprocess.run(
-            [*line.split(), "--dry-run=client", "-o", "yaml"], cwd=tmp_path, capture_output=True,
-            text=True, check=True,
-        ).stdout)
-        for line in makes
-    ]  # fmt: skip
-
-    namespace, secret = made
-    used = {
-        volume["secret"]["secretName"]
-        for _, pod in pods()
-        for volume in pod.get("volumes", ())
-        if "secret" in volume
-    }
-    kustomization = yaml.safe_load((KUBERNETES / "kustomization.yaml").read_text())
-    assert namespace["metadata"]["name"] == secret["metadata"]["namespace"]
-    assert namespace["metadata"]["name"] == kustomization["namespace"]
-    assert used == {secret["metadata"]["name"]}
 
 
 def test_the_kustomization_takes_all_but_the_example() -> None:
