@@ -100,46 +100,37 @@ def test_a_step_of_users_does_not_run_for_a_restricted_app(
     assert "app add" in row["error"]
 
 
-def test_a_webhook_behind_a_secret_is_not_called_for_a_restricted_app(
-    engine: sa.Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("hook", "becomes", "error"),
+    [
+        ("env:THEIR_HOOK", "put off", "env:THEIR_HOOK is not allowed"),
+        ("env:CHAT_HOOK", "put off", "env:CHAT_HOOK is not allowed"),
+        ("http://127.0.0.1:1/", "failed", "leads to a private address"),
+    ],
+    ids=["secret", "of_the_installation", "private_address"],
+)
+def test_a_webhook_beyond_a_restricted_app_is_not_called(
+    engine: sa.Engine,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    hook: str,
+    becomes: str,
+    error: str,
 ) -> None:
-    monkeypatch.setenv("THEIR_HOOK", "http://127.0.0.1:1/7777")
-    settings = settings.model_copy(update={"secrets": SecretSettings(env=("*",))})
+    for name in ("THEIR_HOOK", "CHAT_HOOK"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1/7777")
+    changes = {
+        "alert": AlertSettings(webhook=SecretStr("env:CHAT_HOOK")),
+        "hook": settings.hook.model_copy(update={"allow_private": True}),
+        "secrets": SecretSettings(env=("*",)),
+    }
+    settings = settings.model_copy(update=changes)
 
-    ended(engine, settings, MAINTENANCE, hooks={"on_success": [{"webhook": "env:THEIR_HOOK"}]})
+    ended(engine, settings, MAINTENANCE, hooks={"on_success": [{"webhook": hook}]})
     owed = only_notice(engine)
 
-    assert deliver(engine, settings, (owed["id"], 1)) == "put off"
-    assert "env:THEIR_HOOK is not allowed" in only_notice(engine)["error"]
-
-
-def test_a_webhook_goes_to_no_private_address_for_a_restricted_app(
-    engine: sa.Engine, settings: Settings
-) -> None:
-    inside = settings.hook.model_copy(update={"allow_private": True})
-    settings = settings.model_copy(update={"hook": inside})
-
-    hooks = {"on_success": [{"webhook": "http://127.0.0.1:1/"}]}
-    ended(engine, settings, MAINTENANCE, hooks=hooks)
-    owed = only_notice(engine)
-
-    assert deliver(engine, settings, (owed["id"], 1)) == "failed"
-    assert "leads to a private address" in only_notice(engine)["error"]
-
-
-def test_the_installation_s_own_receiver_is_not_lent_to_a_hook(
-    engine: sa.Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CHAT_HOOK", "http://127.0.0.1:1/7777")
-    alert = AlertSettings(webhook=SecretStr("env:CHAT_HOOK"))
-    secrets = SecretSettings(env=("*",))
-    settings = settings.model_copy(update={"alert": alert, "secrets": secrets})
-
-    ended(engine, settings, MAINTENANCE, hooks={"on_success": [{"webhook": "env:CHAT_HOOK"}]})
-    owed = only_notice(engine)
-
-    assert deliver(engine, settings, (owed["id"], 1)) == "put off"
-    assert "env:CHAT_HOOK is not allowed" in only_notice(engine)["error"]
+    assert deliver(engine, settings, (owed["id"], 1)) == becomes
+    assert error in only_notice(engine)["error"]
 
 
 def test_mail_of_a_hook_stays_below_the_ceiling(engine: sa.Engine, settings: Settings) -> None:
