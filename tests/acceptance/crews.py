@@ -52,15 +52,12 @@ class Crew(ABC):
         self.installation.send()
 
     def daemon(self) -> Process:
-        """Start the daemon."""
         return self.installation.daemon()
 
     def kill(self, worker: Process) -> None:
-        """Kill a worker."""
         worker.kill()
 
     def begins(self, id: UUID, times: int = 1) -> None:
-        """Wait until the work was begun so often."""
         until(lambda: self.begun(id) == times, lambda: f"{self.begun(id)} of {times} beginnings")
 
     def ends(self, id: UUID) -> None:
@@ -68,7 +65,6 @@ class Crew(ABC):
         until(lambda: self.ended(id) == 1, lambda: f"{self.ended(id)} ends, not one")
 
     def open(self) -> None:
-        """Let the work end."""
         self.gate.touch()
 
 
@@ -116,7 +112,6 @@ class Followed(Crew):
 
     @cached_property
     def shop(self) -> Shop:
-        """The application."""
         return Shop(self.installation)
 
     def due(self, **policy: Any) -> UUID:

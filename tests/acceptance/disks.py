@@ -43,7 +43,6 @@ class Disk:
         self._limit(MOST_BYTES)
 
     def make_room(self) -> None:
-        """Let everybody write again."""
         if self.installation.store == "postgresql":
             self._execute("DROP FUNCTION disk_is_full CASCADE")
         self._limit(psutil.RLIM_INFINITY)

@@ -40,7 +40,6 @@ class HeldWay(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """The URL of the server by this way."""
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def stop(self, id: UUID, verb: str, *, is_answer: bool, is_lost: bool) -> Stop:

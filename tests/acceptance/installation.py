@@ -82,11 +82,9 @@ class Installation:
 
     @cached_property
     def engine(self) -> sa.Engine:
-        """The database, as the test itself looks at it."""
         return make_engine(self.settings)
 
     def close(self) -> None:
-        """End everything, also after a failure."""
         self.processes.kill_all()
         self.engine.dispose()
 
@@ -124,7 +122,6 @@ class Installation:
         return process
 
     def command(self, *arguments: str) -> list[str]:
-        """Return a `minutebook` command."""
         return python("-P", "-m", "minutebook", *arguments)
 
     def cli(self, *arguments: str) -> Any:
@@ -136,7 +133,6 @@ class Installation:
     # Actions and operations
 
     def now(self) -> datetime:
-        """Return the database's clock."""
         with reading(self.engine) as connection:
             return read_clock(connection)
 
@@ -190,7 +186,6 @@ class Installation:
         return create_all(self.engine, documents, by)
 
     def row(self, id: UUID) -> dict[str, Any]:
-        """Return an operation's row."""
         with reading(self.engine) as connection:
             return operations_store.get(connection, id, WHOLE_INSTALLATION)
 
@@ -203,19 +198,16 @@ class Installation:
             return list(connection.execute(query).mappings())
 
     def count_of(self, state: str) -> int:
-        """Return how many operations are in that state."""
         count = sa.select(sa.func.count()).where(operations.c.state == state)
         with reading(self.engine) as connection:
             return int(connection.execute(count).scalar_one())
 
     def attempts(self, id: UUID) -> list[tuple[int, str, str | None]]:
-        """Return an operation's attempts: number, state, error."""
         with reading(self.engine) as connection:
             found = attempts_of(connection, id)
         return [(one["attempt"], one["state"], one["error"]) for one in found]
 
     def ticks(self) -> list[sa.RowMapping]:
-        """Return the reports of all ticks."""
         with reading(self.engine) as connection:
             return list(connection.execute(sa.select(ticks).order_by(ticks.c.id)).mappings())
 
@@ -279,7 +271,6 @@ class Installation:
         self.broker.send_signal(signal.SIGSTOP)
 
     def thaw_broker(self) -> None:
-        """Let the broker go on."""
         self.broker.send_signal(signal.SIGCONT)
 
     def repeat_messages(
@@ -302,7 +293,6 @@ class Installation:
                 client.lpush(queue, _again(raw))
 
     def kept_messages(self, queue: str = "minutebook.quick") -> list[bytes]:
-        """Return the raw messages that wait in a queue."""
         with self.broker.client() as client:
             return list(client.lrange(queue, 0, -1))
 

@@ -44,16 +44,13 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
         return self.popen.pid
 
     @property
     def is_alive(self) -> bool:
-        """Whether it runs."""
         return self.popen.poll() is None
 
     def send(self, number: signal.Signals) -> None:
-        """Send it a signal, it alone."""
         self.popen.send_signal(number)
 
     def freeze(self) -> None:
@@ -63,7 +60,6 @@ class Process:
         until(lambda: process.status() == psutil.STATUS_STOPPED, f"{self.name} frozen")
 
     def thaw(self) -> None:
-        """Let it go on."""
         self.send(signal.SIGCONT)
 
     def freeze_tree(self) -> None:
@@ -91,11 +87,9 @@ class Process:
             raise AssertionError(f"{self.name} did not end:\n{self.text()[-3000:]}") from None
 
     def children(self) -> list[int]:
-        """Return the pids of its children, their children included."""
         return [child.pid for child in psutil.Process(self.pid).children(recursive=True)]
 
     def text(self) -> str:
-        """Return what it wrote so far."""
         return self.log.read_text(errors="replace")
 
     def said(self, text: str, times: int = 1, timeout_s: float = SOON_S) -> None:
@@ -165,7 +159,6 @@ class Processes:
         return found
 
     def kill_all(self) -> None:
-        """Kill whatever still runs."""
         until(self._kill_those_left, "all processes of the test are gone")
         for process in self.started:
             process.popen.wait(SOON_S)
@@ -234,5 +227,4 @@ def kill(pid: int) -> None:
 
 
 def python(*arguments: str) -> list[str]:
-    """Return a command of this interpreter."""
     return [sys.executable, *arguments]

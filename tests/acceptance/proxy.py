@@ -32,12 +32,10 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        """The broker's URL by this way."""
         return f"redis://127.0.0.1:{self.port}/0"
 
     @property
     def port(self) -> int:
-        """The port of this way."""
         return int(self._server.getsockname()[1])
 
     def release(self) -> None:
@@ -45,7 +43,6 @@ class Proxy:
         self._goes_on.set()
 
     def close(self) -> None:
-        """End all connections."""
         self._ended.set()
         self._goes_on.set()
         for one in (self._server, *self._sockets):

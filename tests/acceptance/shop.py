@@ -73,8 +73,6 @@ class Shop:
         return self._web
 
     def is_followed(self) -> None:
-        """Wait until a worker says that it follows."""
-
         def is_said() -> bool:
             with reading(self.installation.engine) as connection:
                 return bool(workers.followed_tasks(connection, timedelta(minutes=1)))
@@ -82,7 +80,6 @@ class Shop:
         until(is_said, "the worker says what it follows")
 
     def pool(self, worker: Process) -> list[psutil.Process]:
-        """Return the processes of a worker's pool."""
         return psutil.Process(worker.pid).children()
 
     def action(self, task: str, name: str = "of the shop", **changes: Any) -> Change:
@@ -101,7 +98,6 @@ class Shop:
         return self.installation.operation(self.action(task, **changes))
 
     def tick(self) -> str:
-        """Make one tick by a daemon of its own."""
         script = str(ROOT / "scheduler_server.py")
         done = self.installation.processes.run(python(script, "--once"), self.settings)
         assert done.returncode == 0, done.stderr
@@ -115,7 +111,6 @@ class Shop:
         return [f"{line['task']} {line['said']}" for line in lines]
 
     def says(self, *expected: str) -> None:
-        """Wait until the shop's tasks wrote just this."""
         until(lambda: self.said() == list(expected), lambda: str(self.said()))
 
     def gate(self, name: str = "gate") -> Path:
@@ -124,7 +119,6 @@ class Shop:
 
 
 def killed(shop: Shop, worker: Process) -> None:
-    """Kill a worker and its pool together."""
     processes = [psutil.Process(worker.pid), *shop.pool(worker)]
     for one in processes:
         one.suspend()

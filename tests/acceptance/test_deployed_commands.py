@@ -83,7 +83,6 @@ def host(postgresql: PostgreSQL, own_broker: Broker) -> Iterator[tuple[Processes
 
 
 def is_answered(url: str) -> bool:
-    """Return whether a probe over HTTP passes."""
     return httpx.get(url, timeout=5).status_code == httpx.codes.NO_CONTENT
 
 

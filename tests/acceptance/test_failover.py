@@ -21,7 +21,6 @@ from tests.servers import Broker, PostgreSQL, free_port, temporary_folder
 
 @pytest.fixture
 def brokers() -> Iterator[Replicated]:
-    """A broker with a replica and a Sentinel."""
     folder = temporary_folder()
     with replicated(folder) as made:
         yield made
@@ -30,7 +29,6 @@ def brokers() -> Iterator[Replicated]:
 
 @pytest.fixture
 def watched(brokers: Replicated, home_of: Callable[[str], Settings]) -> Iterator[Installation]:
-    """An installation whose broker is known by a Sentinel."""
     settings = home_of("sqlite").model_copy(update={"broker_url": SecretStr(brokers.url)})
     with closing(Installation("sqlite", settings, brokers.primary)) as made:
         yield made

@@ -44,7 +44,6 @@ def shop(installation: Installation) -> Shop:
 
 
 def locks(shop: Shop) -> list[bytes]:
-    """Return the locks that the packages hold."""
     with shop.installation.broker.client() as client:
         return [key for pattern in LOCKS for key in client.keys(pattern)]
 

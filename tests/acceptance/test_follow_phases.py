@@ -94,12 +94,10 @@ class Scene:
     ids: dict[str, UUID]
 
     def said(self, phase: str) -> list[str]:
-        """Return what the task of a phase wrote."""
         lines = map(json.loads, self.shop.journal.read_text().splitlines())
         return [line["said"] for line in lines if line["shop"] == phase]
 
     def ends(self) -> dict[str, str]:
-        """Return how each operation ended."""
         rows = {phase: self.shop.installation.row(id) for phase, id in self.ids.items()}
         return {
             phase: LOST if str(row["error"]).startswith("lost: ") else row["state"]
@@ -109,7 +107,6 @@ class Scene:
 
 @pytest.fixture
 def scene(shop: Shop, postgresql: PostgreSQL) -> Iterator[Scene]:
-    """All phases at once."""
     # A crash must lose nothing that was committed.
     name = make_url(shop.installation.settings.database_url.get_secret_value()).database
     postgresql.execute(f"ALTER DATABASE {name} SET synchronous_commit = on")

@@ -12,7 +12,6 @@ ONCE = [(1, "trace_one", "start"), (1, "trace_one", "end")]
 
 @pytest.fixture
 def disk(installation: Installation) -> Disk:
-    """The disk of an installation's database."""
     return Disk(installation)
 
 

@@ -23,7 +23,6 @@ def node() -> Iterator[RabbitMQ]:
 
 
 def has_quorum_queues(node: RabbitMQ) -> bool:
-    """Return whether the node knows the setting."""
     with node.channel() as channel:
         channel.queue_declare("asked", durable=True, auto_delete=False)
     classic = {"x-queue-type": "classic"}

@@ -34,7 +34,6 @@ def shell(installation: Installation, block: str) -> None:
 
 
 def lose_the_database(installation: Installation, server: PostgreSQL) -> None:
-    """Replace the database by an empty one."""
     name = installation.engine.url.database
     installation.engine.dispose()
     server.execute(f"DROP DATABASE {name} WITH (FORCE)")

@@ -32,7 +32,6 @@ def start(installation: Installation) -> list[Process]:
 
 
 def run_one(installation: Installation, name: str) -> None:
-    """Run an operation by the processes that there are."""
     id = installation.operation(installation.action(name))
     assert installation.all_end([id]) == ["success"]
 

@@ -29,7 +29,6 @@ def installation(
 
 @pytest.fixture
 def application(installation: Installation) -> Iterator[Celery]:
-    """Another Celery application with the same broker."""
     with closing(Celery("shop", broker=installation.settings.effective_broker_url)) as made:
         yield made
 

@@ -56,7 +56,6 @@ class Manager:
 
 @contextmanager
 def managed(installation: Installation, address: str) -> Iterator[tuple[Manager, Process]]:
-    """Yield a service manager and the daemon that it has started."""
     manager = Manager(address)
     with manager.socket:
         yield manager, installation.daemon({"NOTIFY_SOCKET": address})

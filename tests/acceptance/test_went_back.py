@@ -39,7 +39,6 @@ def put_back(installation: Installation, id: UUID, row: dict[str, Any] | None) -
 
 
 def finding(installation: Installation) -> dict[str, Any] | None:
-    """Return what the verdict says of it."""
     found = installation.cli("status")["verdict"]["findings"]
     return next((one for one in found if one["kind"] == "database_went_back"), None)
 

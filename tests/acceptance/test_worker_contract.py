@@ -23,19 +23,16 @@ SOFT = {
 
 @pytest.fixture(params=CREWS)
 def kind(request: pytest.FixtureRequest) -> str:
-    """Each kind of worker."""
     return str(request.param)
 
 
 @pytest.fixture
 def store(kind: str) -> str:
-    """The store behind the workers."""
     return CREWS[kind][0]
 
 
 @pytest.fixture
 def crew(kind: str, installation: Installation) -> Crew:
-    """Workers of a kind, none of them started."""
     return CREWS[kind][1](installation)
 
 

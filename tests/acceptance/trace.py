@@ -36,5 +36,4 @@ class Trace:
         return [(line.attempt, line.step, line.what) for line in self.lines(operation)]
 
     def starts(self, operation: UUID | None = None) -> list[Line]:
-        """Return the starts only."""
         return [line for line in self.lines(operation) if line.what == "start"]

@@ -69,7 +69,6 @@ class Forked:
         self._end = os.pidfd_open(self.pid)
 
     def poll(self) -> int | None:
-        """Return the exit code, or None while it runs."""
         if self.returncode is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
@@ -87,7 +86,6 @@ class Forked:
         return code
 
     def send_signal(self, number: int) -> None:
-        """Send a signal, if it still runs."""
         if self.poll() is None:
             os.kill(self.pid, number)
 

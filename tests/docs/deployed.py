@@ -34,13 +34,11 @@ class Deployed:
 
 @cache
 def entrypoint() -> tuple[str, ...]:
-    """Return what the image runs."""
     (found,) = re.findall(r"^ENTRYPOINT (.+)$", (ROOT / "Dockerfile").read_text(), re.M)
     return tuple(json.loads(found))
 
 
 def of_compose() -> Iterator[Deployed]:
-    """Yield the services of ours."""
     file = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
     for name, service in file["services"].items():
         if not service["image"].startswith("minutebook"):
@@ -66,14 +64,12 @@ def manifests() -> list[dict[str, Any]]:
 
 
 def pods() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the pod of each workload, by its name."""
     for one in manifests():
         if one["kind"] in {"Deployment", "Job"}:
             yield one["metadata"]["name"], one["spec"]["template"]["spec"]
 
 
 def of_kubernetes() -> Iterator[Deployed]:
-    """Yield the containers of ours."""
     for name, pod in pods():
         for one in pod["containers"]:
             if not one["image"].startswith("minutebook"):

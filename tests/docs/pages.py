@@ -15,7 +15,6 @@ def pages_of(place: str) -> list[Path]:
 
 
 def text_of(place: str) -> str:
-    """Return the text of the pages at `place`."""
     return "\n".join(page.read_text(encoding="utf-8") for page in pages_of(place))
 
 

@@ -23,7 +23,6 @@ ARROWS: list[Edge] = re.findall(r"^ +(\S+) -->(?:\|[^|]*\|)? (\S+)$", PICTURE, r
 
 
 def between_rooms() -> set[Edge]:
-    """Return which room imports which other one."""
     graph = grimp.build_graph(*ROOMS)
     edges = {
         (module.partition(".")[0], imported.partition(".")[0])

@@ -118,7 +118,6 @@ def test_the_image_is_built_by_its_own_commands(tmp_path: Path) -> None:
 
 
 def _runs(stage: str) -> list[str]:
-    """Return the commands of a stage."""
     text = re.split(r"^FROM ", DOCKERFILE, flags=re.M)
     found = next(one for one in text if one.split("\n")[0].endswith(f" AS {stage}"))
     return re.findall(r"^RUN (.+)$", found, re.M)

@@ -37,7 +37,6 @@ class Logged(NamedTuple):
 
 @cache
 def nodes() -> list[ast.AST]:
-    """Return all calls and tuples of our code."""
     files = chain.from_iterable((ROOT / room).rglob("*.py") for room in ROOMS)
     trees = (ast.parse(file.read_text(encoding="utf-8")) for file in files)
     return [

@@ -32,7 +32,6 @@ class Attack:
 
 
 def attacks() -> list[Attack]:
-    """Return the rows of the page's table."""
     return [
         Attack(number, tried, holds, named(tests))
         for number, tried, holds, tests in rows_of("dev/attacks")
@@ -41,7 +40,6 @@ def attacks() -> list[Attack]:
 
 
 def named(cell: str) -> tuple[str, ...]:
-    """Return the tests that a cell of a table names."""
     return tuple(re.findall(r"`(test_\w+)`", cell))
 
 

@@ -61,6 +61,5 @@ def answer(call: Call) -> Any:
 
 
 def _cpu_s() -> float:
-    """Return the CPU time of the children that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

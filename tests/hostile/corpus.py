@@ -32,7 +32,6 @@ class Hostile:
 
 
 def corpus() -> list[Hostile]:
-    """Return all hostile files, by name."""
     return [*_csv(), *_json(), *_jsonl(), *_parquet(), *_packed(), *_by_zstd(), *_mutated()]
 
 
@@ -171,7 +170,6 @@ def _columns(count: int) -> str:
 
 
 def _written(sql: str) -> bytes:
-    """Return the Parquet file of a query."""
     with TemporaryDirectory() as folder, duckdb.connect() as engine:
         file = Path(folder, "made.parquet")
         engine.execute("SET threads = 1")

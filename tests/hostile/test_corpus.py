@@ -26,8 +26,6 @@ Read = Callable[[Hostile], str]
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
-    """Read a hostile file in bounds; return the error, or an empty text."""
-
     def one(hostile: Hostile) -> str:
         return read_in_bounds(hostile.name, hostile.format, hostile.made, tmp_path)
 

@@ -35,7 +35,6 @@ AT_LINE_ENDS = {"csv": {8, 14, 29}, "jsonl": {0, 27, 37}}
 
 
 def make_parquet(folder: Path) -> bytes:
-    """Return a small Parquet file."""
     file = folder / "source.parquet"
     with duckdb.connect() as made:
         made.execute(f"COPY (SELECT 1 AS id, 'ann' AS name) TO '{file}' (FORMAT parquet)")
@@ -163,7 +162,6 @@ def fetched(folder: Path, kind: str, how: str, content: bytes, size: int) -> Fet
 
 
 def fetched_from(port: int, folder: Path, kind: str) -> Fetched:
-    """Fetch the source that a server on this machine has."""
     source = source_of({"url": f"http://127.0.0.1:{port}/a", "format": kind})
     settings = Settings(home=folder, fetch=LIMITS)
     return fetch(source, folder / "kept", settings, Watch(), make_context())

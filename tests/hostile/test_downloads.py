@@ -46,7 +46,6 @@ def web(place: Installation) -> Iterator[tuple[Process, str]]:
 
 
 def token_of(place: Installation, app: str) -> str:
-    """Return the token of a viewer of that small app."""
     created = place.cli("--app", app, "token", "create", "--role", Role.VIEWER)
     return str(created["token"])
 

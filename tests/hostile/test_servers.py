@@ -23,7 +23,6 @@ SECRET = "PASSW0RD"
 
 
 def send(port: int, timeout_s: float) -> None:
-    """Send a message to the server on `port`."""
     envelope = Envelope("mb@example.com", "ann@example.com", None, "<1.send@example.com>", NOW)
     transport = SmtpTransport(f"smtp://127.0.0.1:{port}", timeout_s)
     transport.send(build_message(Content("Hello", "text"), envelope))
@@ -125,5 +124,4 @@ OPEN = FetchSettings(timeout_s=10, allow_private=True)
 
 
 def fetch(url: str, folder: Path) -> None:
-    """Download the URL."""
     download(Request(url), folder / "a", OPEN, Watch())

@@ -38,7 +38,6 @@ class RunHistory:
 
 
 def memory_of(pid: int) -> RunHistory:
-    """Return the present memory of a process and its children."""
     process = psutil.Process(pid)
     of_children = 0
     for child in process.children(recursive=True):
@@ -50,7 +49,6 @@ def memory_of(pid: int) -> RunHistory:
 
 
 def publish_many(engine: sa.Engine, settings: Settings, app: str, rows: int = MANY) -> None:
-    """Publish `rows` alike rows as the domain `big` of a small app."""
     place = Place(app, "big", uuid4())
     file = settings.home / place.path
     file.parent.mkdir(parents=True)
@@ -92,6 +90,5 @@ def viewers(count: int, address: str, token: str, path: str) -> Iterator[list[by
 
 
 def statuses(answers: list[bytes]) -> dict[int, int]:
-    """Return how many answers have each status."""
     found = [int(one.split(b" ", 2)[1]) for one in answers]
     return {status: found.count(status) for status in sorted(set(found))}

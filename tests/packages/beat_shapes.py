@@ -39,7 +39,6 @@ def run(*_args: Any, **_kwargs: Any) -> None: ...
 
 
 def tasks(app: Celery, **options: Any) -> None:
-    """Register the tasks of a shop."""
     for name in ("run", "close", "report"):
         made: Any = app.task(name=f"shop.{name}", shared=False, **options)
         made(run)
@@ -47,7 +46,6 @@ def tasks(app: Celery, **options: Any) -> None:
 
 @shape
 def plain(app: Celery) -> dict[str, Any]:
-    """Return entries with all that an action has."""
     tasks(app)
     app.conf.task_routes = {"shop.report": {"queue": "reports", "priority": 4}}
     return {
@@ -78,14 +76,11 @@ class OwnEntry(ScheduleEntry):
 
 
 class OwnScheduler(Scheduler):
-    """A scheduler with entries of its own class."""
-
     Entry = OwnEntry
 
 
 @shape
 def own_entry(app: Celery) -> dict[str, Any]:
-    """Return entries that another class makes."""
     app.conf.beat_scheduler = f"{__name__}:OwnScheduler"
     return {
         "short name": {"task": "run", "schedule": DAILY, "args": ["Paris"]},
@@ -97,7 +92,6 @@ class Impatient(ScheduleEntry):
     """An entry that is due as it likes."""
 
     def is_due(self) -> Any:
-        """Return that it is not due on Sundays."""
         due, wait_s = super().is_due()
         return due and self.default_now().weekday() != 6, wait_s
 
@@ -108,7 +102,6 @@ class ImpatientScheduler(Scheduler):
 
 @shape
 def own_instants(app: Celery) -> dict[str, Any]:
-    """Return an entry whose class decides when it is due."""
     app.conf.beat_scheduler = f"{__name__}:ImpatientScheduler"
     return {"not on sundays": {"task": "shop.run", "schedule": DAILY}}
 
@@ -127,7 +120,6 @@ class FromCode(Scheduler):
 
 @shape
 def own_schedule_of_a_scheduler(app: Celery) -> dict[str, Any]:
-    """Return an entry that its scheduler leaves out."""
     app.conf.beat_scheduler = f"{__name__}:FromCode"
     return {"not asked for": {"task": "shop.run", "schedule": DAILY}}
 
@@ -136,14 +128,12 @@ class Stamping(Scheduler):
     """A scheduler that changes each message."""
 
     def apply_async(self, entry: Any, *args: Any, **rest: Any) -> Any:
-        """Send a header more."""
         entry.options["headers"] = {"sent_by": "us"}
         return super().apply_async(entry, *args, **rest)
 
 
 @shape
 def own_sending(app: Celery) -> dict[str, Any]:
-    """Return an entry whose scheduler sends it in its own way."""
     app.conf.beat_scheduler = f"{__name__}:Stamping"
     return {"stamped": {"task": "shop.run", "schedule": DAILY}}
 
@@ -163,21 +153,18 @@ def results(app: Celery) -> dict[str, Any]:
 
 @shape
 def results_of_a_task(app: Celery) -> dict[str, Any]:
-    """Return entries of a task that ignores its result."""
     tasks(app, ignore_result=True)
     return results(app)
 
 
 @shape
 def results_kept(app: Celery) -> dict[str, Any]:
-    """Return entries of tasks whose results are stored."""
     tasks(app)
     return results(app)
 
 
 @shape
 def protocol_1(app: Celery) -> dict[str, Any]:
-    """Return entries whose messages have protocol 1."""
     app.conf.task_protocol = 1
     tasks(app)
     return {"old": {"task": "shop.run", "schedule": DAILY, "args": ["Paris"]}}
@@ -196,7 +183,6 @@ def by_arguments(
 
 @shape
 def routers(app: Celery) -> dict[str, Any]:
-    """Return entries that functions route."""
     app.conf.task_routes = by_arguments
     tasks(app)
     return {
@@ -210,7 +196,6 @@ register("shopjson", json.dumps, json.loads, "application/x-shop", "utf-8")
 
 @shape
 def serializers(app: Celery) -> dict[str, Any]:
-    """Return entries whose messages are not JSON."""
     app.conf.accept_content = ["json", "pickle", "yaml", "shopjson"]
     app.task(name="shop.pickled", serializer="pickle", shared=False)(run)
     options = {
@@ -228,7 +213,6 @@ def serializers(app: Celery) -> dict[str, Any]:
 
 @shape
 def no_json(app: Celery) -> dict[str, Any]:
-    """Return entries of an application whose workers refuse JSON."""
     app.conf.update(task_serializer="pickle", accept_content=["pickle"])
     tasks(app)
     return {"pickled": {"task": "shop.run", "schedule": DAILY}}
@@ -236,7 +220,6 @@ def no_json(app: Celery) -> dict[str, Any]:
 
 @shape
 def lists_in_redis(app: Celery) -> dict[str, Any]:
-    """Return entries of an application with lists of its own in Redis."""
     app.conf.broker_transport_options = {"sep": ":", "priority_steps": [0, 5, 9]}
     tasks(app)
     return {
@@ -251,7 +234,6 @@ def lists_in_redis(app: Celery) -> dict[str, Any]:
 
 @shape
 def local_time(app: Celery) -> dict[str, Any]:
-    """Return entries of an application that counts in the machine's time."""
     app.conf.enable_utc = False
     tasks(app)
     return {
@@ -262,7 +244,6 @@ def local_time(app: Celery) -> dict[str, Any]:
 
 
 def now() -> datetime:
-    """Return the time of this machine."""
     return datetime.now(UTC)  # noqa: TID251 - of an application
 
 
@@ -273,7 +254,6 @@ def naive_utc() -> datetime:
 
 @shape
 def naive_times(app: Celery) -> dict[str, Any]:
-    """Return entries with times without a zone."""
     tasks(app)
     return {
         "last run": {"task": "shop.run", "schedule": 3600, "last_run_at": naive_utc()},
@@ -288,7 +268,6 @@ def naive_times(app: Celery) -> dict[str, Any]:
 
 @shape
 def other_options(app: Celery) -> dict[str, Any]:
-    """Return entries with options that no action has."""
     tasks(app)
     app.task(
         name="shop.limited",
@@ -334,7 +313,6 @@ def other_options(app: Celery) -> dict[str, Any]:
 
 @shape
 def eager(app: Celery) -> dict[str, Any]:
-    """Return entries of an application that runs tasks in beat itself."""
     app.conf.task_always_eager = True
     tasks(app)
     return {
@@ -344,7 +322,6 @@ def eager(app: Celery) -> dict[str, Any]:
 
 
 def made(name: str, url: str) -> Celery:
-    """Return the application of a shape."""
     app = Celery("shop", broker=url, set_as_current=False)
     app.conf.beat_schedule = SHAPES[name](app)
     if "amqp" in url:
@@ -385,7 +362,6 @@ def published(app: Celery, scheduler: Any, entry: Any) -> Any:
 
 
 def declare(app: Celery) -> None:
-    """Declare the application's queues, as its workers do, and empty them."""
     with app.connection_for_write() as connection:
         for queue in list(app.amqp.queues.values()):
             bound = queue(connection.default_channel)
@@ -394,7 +370,6 @@ def declare(app: Celery) -> None:
 
 
 def arrived(app: Celery) -> Any:
-    """Return the message in each of the application's queues."""
     found = []
     with app.connection_for_read() as connection:
         for queue in list(app.amqp.queues.values()):

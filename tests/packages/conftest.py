@@ -37,7 +37,6 @@ def server(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> Environm
 
 @pytest.fixture(scope="session")
 def application(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """An environment of an application: its libraries, and the client."""
     made = make_environment(tmp_path_factory.mktemp("application") / "env")
     made.install(str(wheels.client))
     made.see_libraries()

@@ -25,7 +25,6 @@ class Environment:
 
     @property
     def bin(self) -> Path:
-        """The folder of its commands."""
         return self.folder / "bin"
 
     def install(self, *what: str, is_offline: bool = True) -> None:
@@ -67,7 +66,6 @@ class Environment:
 
 
 def make_environment(folder: Path, python: str = sys.executable) -> Environment:
-    """Return a new, empty environment."""
     subprocess.run(
         [python, "-m", "venv", "--without-pip", str(folder)], check=True, capture_output=True
     )
@@ -83,7 +81,6 @@ def python_of(version: str) -> str:
 
 
 def find_python(version: str) -> str | None:
-    """Return a Python of this version: of pyenv, or on the PATH."""
     folders = (Path.home() / ".pyenv" / "versions").glob(f"{version}.*")
     found = next((str(one / "bin" / "python") for one in folders), None)
     return found or shutil.which(f"python{version}")
@@ -117,17 +114,14 @@ class Wheels:
 
     @property
     def folder(self) -> Path:
-        """Where the files are."""
         return self.files[0].parent
 
     @property
     def client(self) -> Path:
-        """The wheel of minutebook-client."""
         return self._named("minutebook_client-", ".whl")
 
     @property
     def server(self) -> Path:
-        """The wheel of minutebook."""
         return self._named("minutebook-", ".whl")
 
     def _named(self, start: str, end: str) -> Path:

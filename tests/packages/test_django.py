@@ -35,7 +35,6 @@ class Project:
     settings: Mapping[str, str]
 
     def start(self, *command: str) -> subprocess.Popen[str]:
-        """Start one of its programs."""
         return subprocess.Popen(
             [self.python, *command],
             cwd=self.folder,
@@ -46,7 +45,6 @@ class Project:
         )
 
     def run(self, *command: str, code: int = 0) -> str:
-        """Return what a program prints."""
         started = self.start(*command)
         out, err = started.communicate()
         assert started.returncode == code, out + err
@@ -78,7 +76,6 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
 def project(
     minutebook: Web, application: Environment, database: dict[str, Any], tmp_path: Path
 ) -> Project:
-    """The project with the Django of the tests."""
     return made(minutebook, application, database, tmp_path)
 
 

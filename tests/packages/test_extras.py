@@ -14,7 +14,6 @@ WHEN = {"cron_rule": "0 4 * * *"}
 
 @pytest.fixture(scope="module")
 def bare(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """An environment whose server has no extra."""
     made = make_environment(tmp_path_factory.mktemp("bare") / "env")
     made.install(str(wheels.client), str(wheels.server))
     made.see_libraries(without=[module for modules in extras().values() for module in modules])
@@ -30,7 +29,6 @@ def minutebook(
 
 
 def add(bare: Environment, folder: Path, step: str, **settings: str) -> str:
-    """Add an action with a step; return what is refused."""
     document = folder / f"{step}.json"
     named = {"name": step, "operations": {step: True}, "when": WHEN, "recipients": "all"}
     document.write_text(json.dumps(named))

@@ -51,11 +51,9 @@ class Shape:
     wrong: list[str] = field(default_factory=list)
 
     def named(self, kind: str) -> set[str]:
-        """Return the names of the entries with an outcome."""
         return {one.name for one in self.outcomes if one.kind == kind}
 
     def line(self) -> str:
-        """Return its line of the table."""
         kinds = [one.kind for one in self.outcomes]
         numbers = [len(kinds), *map(kinds.count, OUTCOMES), len(self.wrong)]
         return f"{self.name:30}" + "".join(f"{number:9}" for number in numbers)
@@ -119,7 +117,6 @@ def sent_by_us(one: Outcome, link: Link, queues: list[str]) -> list[dict[str, An
 
 
 def taken(connection: Connection, names: list[str]) -> list[dict[str, Any]]:
-    """Take the messages out of each queue."""
     channel: Any = connection.channel()
     found = []
     for name in names:
@@ -142,7 +139,6 @@ def taken(connection: Connection, names: list[str]) -> list[dict[str, Any]]:
 
 
 def meaning(message: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a message means to a worker."""
     headers = message["headers"]
     expires = headers.get("expires")
     ignores = headers.get("ignore_result")

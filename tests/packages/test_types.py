@@ -29,7 +29,6 @@ def close_the_day(context: minutebook.StepContext) -> None:
 
 
 def check(environment: Environment, folder: Path, program: str) -> list[str]:
-    """Return what `mypy --strict` says of a program."""
     (folder / "shop.py").write_text(program)
     command = [str(environment.bin / "python"), "-m", "mypy", "--strict", "--no-error-summary"]
     done = environment.run([*command, "--cache-dir", str(folder / "cache"), "shop.py"], folder)

@@ -16,8 +16,6 @@ class UrgentOrder(Order):
     """A proxy: an urgent order is an order."""
 
     class Meta:
-        """Without a table."""
-
         proxy = True
 
 
@@ -35,8 +33,6 @@ class Regular(Customer):
     """A proxy that was made before another one was decorated."""
 
     class Meta:
-        """Without a table."""
-
         proxy = True
 
 
@@ -45,8 +41,6 @@ class Debtor(Customer):
     """A proxy that is decorated: the customers own the schedules."""
 
     class Meta:
-        """Without a table."""
-
         proxy = True
 
 
