@@ -3,28 +3,20 @@
 import contextlib
 import socket
 from dataclasses import dataclass, field
-from threading import Event, Lock, Thread
-
-PUSH = b"LPUSH"
+from threading import Event, Thread
 
 
 @dataclass
 class Proxy:
-    """Lets so many commands through, then stands still, once.
-
-    By default they are those that push: one has all messages of a batch to one queue.
-    """
+    """Stands still in the middle of the first command of its kind, once."""
 
     broker_port: int
-    most_pushes: int
-    command: bytes = PUSH
+    command: bytes = b"LPUSH"
     is_cut: Event = field(default_factory=Event)
 
     def __post_init__(self) -> None:
-        self._pushes = 0
         self._ended = Event()
         self._goes_on = Event()
-        self._lock = Lock()
         self._sockets: list[socket.socket] = []
         self._threads: list[Thread] = []
         self._server = socket.create_server(("127.0.0.1", 0))
@@ -82,13 +74,6 @@ class Proxy:
                 one.shutdown(socket.SHUT_RDWR)
 
     def _through(self, data: bytes) -> bytes:
-        """Return what goes through of `data`: up to the middle of the first command too many."""
-        with self._lock:
-            if self.is_cut.is_set():
-                return data
-            at = -1
-            while (at := data.find(self.command, at + 1)) >= 0:
-                self._pushes += 1
-                if self._pushes > self.most_pushes:
-                    return data[: at + len(self.command)]
-            return data
+        """Return what goes through of `data`: up to the middle of the first such command."""
+        at = -1 if self.is_cut.is_set() else data.find(self.command)
+        return data if at < 0 else data[: at + len(self.command)]

@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -10,10 +11,12 @@ from models.store import ticks
 from models.tables import operations
 from runtime.database import reading
 from tests.acceptance.installation import Installation
-from tests.acceptance.judgement import violations
 from tests.acceptance.processes import until
 from tests.acceptance.proxy import Proxy
 from tests.acceptance.standstill import freeze_in_a_transaction, slow_down
+from tests.chaos import checker
+from tests.chaos.facts import from_postgresql, from_sqlite
+from tests.chaos.history import History
 
 # What a worker logs of a second message of an operation.
 PASSED_OVER = "not started, taken"
@@ -36,7 +39,7 @@ CREATE TRIGGER hold BEFORE INSERT ON operations FOR EACH ROW EXECUTE FUNCTION ho
 @pytest.fixture
 def stuck(installation: Installation) -> Iterator[Proxy]:
     """A way to the broker on which the first message stands still."""
-    proxy = Proxy(installation.broker.port, most_pushes=0)
+    proxy = Proxy(installation.broker.port)
     yield proxy
     proxy.close()
 
@@ -153,6 +156,24 @@ def test_a_daemon_frozen_in_a_transaction_on_sqlite_holds_up_all_who_say_so_unti
     assert (ended["attempt"], ended["losses"]) == (1, 0)
     assert len(installation.trace.starts()) == len(installation.rows()) == 2
     assert (frozen.is_alive, other.is_alive) == (then == "goes_on", True)
+
+
+def violations(installation: Installation) -> list[str]:
+    """Return what the independent checker of the storms says of an installation's tables alone."""
+    no_log = Path("/nonexistent")
+    if installation.store == "sqlite":
+        facts = from_sqlite(installation.home / "minutebook.db", no_log, no_log)
+    else:
+        url = installation.settings.database_url.get_secret_value()
+        facts = from_postgresql(url, no_log, no_log)
+    decided = (
+        checker.revisions_follow_each_other,
+        checker.every_occurrence_has_one_outcome,
+        checker.operations_lie_on_occurrences,
+        checker.ids_are_as_documented,
+    )
+    history = History(facts)
+    return [f"{rule.__name__}: {told}" for rule in decided for told in rule(history)]
 
 
 def test_two_daemons_at_once_send_each_of_1000_that_are_due_at_each_tick_once(

@@ -25,7 +25,7 @@ def way(settings: Settings) -> Iterator[Proxy]:
     """The way to the database, which stands still in the middle of the first write."""
     port = settings.effective_database_url.port
     assert port is not None
-    way = Proxy(port, 0, command=b"INSERT INTO installation")
+    way = Proxy(port, command=b"INSERT INTO installation")
     yield way
     way.close()
 
