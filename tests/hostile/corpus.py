@@ -7,11 +7,9 @@ room in the repository.
 import gzip
 import io
 import json
-import random
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -32,7 +30,7 @@ class Hostile:
 
 
 def corpus() -> list[Hostile]:
-    return [*_csv(), *_json(), *_jsonl(), *_parquet(), *_packed(), *_by_zstd(), *_mutated()]
+    return [*_csv(), *_json(), *_jsonl(), *_parquet(), *_packed(), *_by_zstd()]
 
 
 def _csv() -> Iterator[Hostile]:
@@ -223,35 +221,3 @@ def _zipped(block: bytes, times: int) -> bytes:
         for _ in range(times):
             stream.write(block)
     return packed.getvalue()
-
-
-# Good files, of which parts are changed, cut out or repeated at random, always the same way.
-_GOOD = {
-    "csv": b'id,name,at\n1,"Ann, and ""Ben""",2026-11-23\n2,Cid,2026-11-24T06:00:00Z\n' * 20,
-    "json": b"[" + b",\n".join([b'{"id": 1, "x": [1, {"y": null}], "t": "\\u00e9"}'] * 20) + b"]",
-    "jsonl": b'{"id": 1, "name": "Ann", "share": 0.5}\n{"id": 2, "name": null}\n' * 20,
-}
-MUTATIONS = 34
-
-
-def _mutated() -> Iterator[Hostile]:
-    for format_name in ("csv", "json", "jsonl", "parquet"):
-        for number in range(MUTATIONS):
-            made = partial(_mutation, format_name, number)
-            yield Hostile(f"{format_name}-mutated-{number:02}", format_name, made)
-
-
-def _mutation(format_name: str, seed: int) -> bytes:
-    dice = random.Random(seed)
-    good = _GOOD.get(format_name)
-    if good is None:
-        good = _written("SELECT range AS id, 'name ' || range AS name FROM range(500)")
-    made = bytearray(good)
-    for _ in range(dice.randint(1, 6)):
-        at = dice.randrange(len(made) or 1)
-        length = dice.randint(1, 40)
-        piece = bytes(made[at : at + length])
-        made[at : at + length] = dice.choice(
-            [b"", piece * dice.randint(2, 50), dice.randbytes(length), b'"' * length, b"\xff" * 4]
-        )
-    return bytes(made)

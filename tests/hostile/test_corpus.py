@@ -32,12 +32,6 @@ def read(tmp_path: Path) -> Read:
     return one
 
 
-def test_the_corpus_has_hundreds_of_files() -> None:
-    names = [one.name for one in corpus()]
-
-    assert len(names) == len(set(names)) >= 200
-
-
 # In chunks: a test of its own for each file would take longer than the file.
 @pytest.mark.parametrize("start", range(0, len(LIGHT), 10))
 def test_no_small_file_exceeds_the_limits(read: Read, start: int) -> None:
