@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from uuid import UUID
 
 import pytest
 import sqlalchemy as sa
@@ -69,10 +70,7 @@ def test_every_change_by_our_own_code_is_a_revision(engine: sa.Engine, action: C
 
 
 def test_rows_of_a_dump_are_inserted_as_they_are(engine: sa.Engine, action: Change) -> None:
-    with engine.begin() as connection:
-        dumped = connection.execute(sa.select(actions)).mappings().one()
-        copy = {**dumped, "uid": dumped["uid"].__class__(int=1), "name": "copy", "revision": 3}
-        copy["plan"] = action.plan.to_json()
-        connection.execute(sa.insert(actions).values(copy))
+    copy = {**row(engine, action)._mapping, "uid": UUID(int=1), "name": "copy", "revision": 3}
+    execute(engine, sa.insert(actions).values({**copy, "plan": action.plan.to_json()}))
 
     assert fetched(engine, sa.select(sa.func.count()).select_from(actions)).scalar() == 2

@@ -34,7 +34,7 @@ from tests.factories import (
     update_operation,
 )
 from tests.ticks import MINUTE
-from tests.transactions import act, claim_as, finish
+from tests.transactions import act, claim_as, fetched, finish
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 HOOKS = {"on_failure": [{"webhook": "https://example.com/"}]}
@@ -73,16 +73,13 @@ def end_of(engine: sa.Engine, id: UUID) -> tuple[Any, ...]:
 
 
 def failures_in_row(engine: sa.Engine, action: Change) -> int:
-    with engine.begin() as connection:
-        query = sa.select(action_state.c.failures_in_row).where(
-            action_state.c.action_uid == action.uid, action_state.c.subject == ""
-        )
-        return int(connection.execute(query).scalar_one())
+    its = (action_state.c.action_uid == action.uid, action_state.c.subject == "")
+    query = sa.select(action_state.c.failures_in_row).where(*its)
+    return int(fetched(engine, query).scalar_one())
 
 
 def owed(engine: sa.Engine) -> int:
-    with engine.begin() as connection:
-        return int(connection.execute(sa.select(sa.func.count(notices.c.id))).scalar_one())
+    return int(fetched(engine, sa.select(sa.func.count(notices.c.id))).scalar_one())
 
 
 def test_a_retry_that_finds_a_newer_one_running_has_failed(engine: sa.Engine) -> None:
@@ -128,8 +125,7 @@ def test_such_a_retry_takes_no_short_way(engine: sa.Engine) -> None:
     id = failed_once(engine, action, 1)
     ended_well(engine, started(engine, action, 2))
 
-    with engine.begin() as connection:
-        free = [recorded_of(connection, one, row_of(engine, one)["attempt"]) for one in (first, id)]
+    free = [act(engine, recorded_of, one, attempt) for one, attempt in ((first, 1), (id, 2))]
 
     assert [one and one.is_free for one in free] == [True, False]
 

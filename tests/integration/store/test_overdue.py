@@ -1,19 +1,18 @@
 """An overdue action raises one alert, and one notice when it runs again."""
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 import sqlalchemy as sa
 
 from models.action.health import health_of
 from models.operation import OperationState
-from models.sql import database_now, read_clock
+from models.sql import database_now
 from models.store import actions, workers
 from models.store.actions.status import perhaps_unhealthy
 from models.store.notices import findings, overdue
-from models.store.notices.alerting import NO_ALERTS
 from models.store.notices.findings import Found
 from models.store.operations.end import Outcome
 from models.store.scope import WHOLE_INSTALLATION
@@ -23,7 +22,6 @@ from runtime.sections import AlertSettings
 from scheduler.changes import Change, editing
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from tests.attempts import claim, end
 from tests.factories import (
     author,
     cursor_of,
@@ -34,7 +32,7 @@ from tests.factories import (
 )
 from tests.ticks import MINUTE
 from tests.told import told_as
-from tests.transactions import act, claim_as, clock_of, fetched, finish
+from tests.transactions import act, claim_as, clock_of, execute, fetched, finish
 
 OPS = AlertSettings(mail=("ops@example.com",))
 SOON = AlertSettings(mail=("ops@example.com",), overdue_minutes=3)
@@ -77,9 +75,8 @@ def test_with_a_worker_the_reason_is_another(engine: sa.Engine) -> None:
 
 def test_one_that_waits_for_a_worker_says_so(engine: sa.Engine) -> None:
     action = make_waiting(engine)
-    with engine.begin() as connection:
-        workers.beat(connection, workers.Heartbeat("quick@here:1", "quick", 1, slots=1))
-        connection.execute(sa.text("UPDATE operations SET state = 'queued'"))
+    act(engine, workers.beat, workers.Heartbeat("quick@here:1", "quick", 1, slots=1))
+    execute(engine, sa.text("UPDATE operations SET state = 'queued'"))
 
     assert alert(engine) == [(action.name, "it waits in queue quick for a free worker")]
 
@@ -109,26 +106,20 @@ def test_what_is_not_late_yet_alerts_nobody(engine: sa.Engine) -> None:
     assert alert(engine) == []
 
 
-def test_an_action_that_ran_meanwhile_is_not_overdue(engine: sa.Engine) -> None:
-    action = make_waiting(engine)
-    with engine.begin() as connection:
-        connection.execute(
-            sa.insert(action_state).values(
-                action_uid=action.uid, last_run_at=read_clock(connection) - MINUTE
-            )
-        )
+@pytest.mark.parametrize(
+    ("ran_s", "alerts"),
+    [
+        pytest.param(-60.0, 0, id="meanwhile"),
+        pytest.param(86_400.0, 1, id="by_a_clock_that_was_ahead"),
+    ],
+)
+def test_an_action_that_ran_meanwhile_is_not_overdue(
+    engine: sa.Engine, ran_s: float, alerts: int
+) -> None:
+    state = {"action_uid": make_waiting(engine).uid, "last_run_at": database_now(ran_s)}
+    execute(engine, sa.insert(action_state).values(state))
 
-    assert alert(engine) == []
-
-
-def test_a_run_of_a_clock_that_was_ahead_says_nothing(engine: sa.Engine) -> None:
-    action = make_waiting(engine)
-    with engine.begin() as connection:
-        tomorrow = read_clock(connection) + timedelta(days=1)
-        state = {"action_uid": action.uid, "last_run_at": tomorrow}
-        connection.execute(sa.insert(action_state).values(state))
-
-    assert len(alert(engine)) == 1
+    assert len(alert(engine)) == alerts
 
 
 def test_a_paused_action_is_not_overdue(engine: sa.Engine) -> None:
@@ -149,16 +140,18 @@ def test_two_daemons_owe_one_alert(engine: sa.Engine) -> None:
     assert len(alerted) == len(set(alerted)) == len(told(engine)) == 20
 
 
+def run_well(engine: sa.Engine, id: UUID) -> None:
+    claim_as(engine, id, 1, "tests")
+    finish(engine, id, Outcome(OperationState.SUCCESS), alerts=OPS)
+
+
 def test_it_is_told_when_it_runs_again(engine: sa.Engine) -> None:
     action = make_waiting(engine)
     alert(engine)
 
     for minute in (2, 3):
         at = clock_of(engine).replace(microsecond=0) + minute * MINUTE
-        id = make_operation(engine, action, at)
-        with engine.begin() as connection:
-            claim(connection, id, 1, "tests", alerts=NO_ALERTS)
-            end(connection, id, 1, Outcome(OperationState.SUCCESS), alerts=OPS)
+        run_well(engine, make_operation(engine, action, at))
 
     assert told(engine) == [("overdue", "ops@example.com"), ("overdue over", "ops@example.com")]
 
@@ -167,11 +160,8 @@ def test_the_same_one_may_be_overdue_again(engine: sa.Engine) -> None:
     action = make_waiting(engine, policy={"overlap": "allow"})
     alert(engine)
     now = clock_of(engine).replace(microsecond=0)
-    id = make_operation(engine, action, now)
-    with engine.begin() as connection:
-        claim(connection, id, 1, "tests", alerts=NO_ALERTS)
-        end(connection, id, 1, Outcome(OperationState.SUCCESS), alerts=OPS)
-        connection.execute(sa.update(action_state).values(last_run_at=now - 20 * MINUTE))
+    run_well(engine, make_operation(engine, action, now))
+    execute(engine, sa.update(action_state).values(last_run_at=now - 20 * MINUTE))
 
     alert(engine)
 

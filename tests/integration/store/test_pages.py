@@ -9,8 +9,7 @@ import sqlalchemy as sa
 from models.store.operations import pages
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.tables import operations, small_apps
-from runtime.database import reading
-from tests.factories import make_action, make_app, make_operation
+from tests.factories import make_action, make_app, make_operation, update_operation
 from tests.ticks import HOUR, MINUTE
 from tests.transactions import act, clock_of, execute
 
@@ -28,9 +27,7 @@ def test_the_operations_of_many_apps_are_in_one_order(engine: sa.Engine) -> None
         app = apps[hours % 3]
         at = now - hours * HOUR
         ids.append(make_operation(engine, made[app.id], at, app=app))
-        with engine.begin() as connection:
-            its_own = sa.update(operations).where(operations.c.id == ids[-1])
-            connection.execute(its_own.values(recorded_at=at))
+        update_operation(engine, ids[-1], recorded_at=at)
 
     wanted = pages.Wanted(WHOLE_INSTALLATION)
 
@@ -51,9 +48,7 @@ def test_what_a_tick_recorded_at_once_is_paged_by_its_occurrences(
 
     found: list[UUID] = []
     while len(found) < len(ids):
-        wanted = pages.Wanted(scope, after=found[-1] if found else None)
-        with reading(engine) as connection:
-            found += [row["id"] for row in pages.page(connection, wanted, 2)]
+        found += newest(engine, pages.Wanted(scope, after=found[-1] if found else None), 2)
 
     assert found == ids
 
@@ -66,15 +61,10 @@ def test_filters_choose_among_the_operations_of_all_apps(engine: sa.Engine) -> N
         action = make_action(engine, app=app, name=name)
         for minutes in range(4):
             at = now - (4 * number + minutes) * MINUTE
-            ids[app.name, name, minutes] = make_operation(engine, action, at, app=app)
-            with engine.begin() as connection:
-                its_own = sa.update(operations).where(
-                    operations.c.id == ids[app.name, name, minutes]
-                )
-                connection.execute(its_own.values(recorded_at=at))
-    with engine.begin() as connection:
-        gone = sa.update(small_apps).where(small_apps.c.name == "b")
-        connection.execute(gone.values(deleted_at=now))
+            id = make_operation(engine, action, at, app=app)
+            update_operation(engine, id, recorded_at=at)
+            ids[app.name, name, minutes] = id
+    execute(engine, sa.update(small_apps).where(small_apps.c.name == "b").values(deleted_at=now))
     cleaned = [ids[name, "clean up", minutes] for name in ("a", "c") for minutes in range(4)]
 
     assert newest(engine, pages.Wanted(WHOLE_INSTALLATION, words=["CLEAN"])) == cleaned

@@ -12,8 +12,8 @@ from models.tables import action_ends, action_state, notices
 from runtime.sections import AlertSettings
 from scheduler.changes import Change
 from tests.factories import make_action, make_operation, row_of, update_operation
-from tests.ticks import MINUTE
-from tests.transactions import act, claim_as, fetched
+from tests.ticks import LEASE, MINUTE
+from tests.transactions import act, claim_as, execute, fetched
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 ALERTS = AlertSettings(mail=("ops@example.com",), after=1)
@@ -39,14 +39,13 @@ def lose(engine: sa.Engine, action: Change, at: datetime) -> UUID:
 def break_row(engine: sa.Engine, id: UUID) -> None:
     """Write a count of losses that no other follows, so that the loss cannot be written."""
     most = 2**31 - 1 if engine.dialect.name == "postgresql" else 2**63 - 1
-    with engine.begin() as connection:
-        its = sa.text(f"UPDATE operations SET losses = {most} WHERE id = :id")
-        kind = sa.bindparam("id", type_=action_state.c.action_uid.type)
-        assert connection.execute(its.bindparams(kind), {"id": id}).rowcount == 1
+    its = sa.text(f"UPDATE operations SET losses = {most} WHERE id = :id")
+    kind = sa.bindparam("id", type_=action_state.c.action_uid.type)
+    execute(engine, its.bindparams(kind), {"id": id})
 
 
 def take_back(engine: sa.Engine) -> list[tuple[UUID, str]]:
-    return act(engine, put_back.take_back_lost, timedelta(seconds=45), 10, ALERTS)
+    return act(engine, put_back.take_back_lost, LEASE, 10, ALERTS)
 
 
 def test_one_that_cannot_be_taken_back_ends_as_any_failed_one(

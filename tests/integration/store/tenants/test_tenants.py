@@ -7,8 +7,8 @@ from models.errors import NotFound
 from models.store import tenants
 from models.store.tenants import storing
 from models.store.tenants.storing import Applied
-from models.tables import small_apps as table
 from models.tenant.document import parse_small_app
+from tests.transactions import act
 
 DOCUMENT = {
     "name": "shop",
@@ -24,9 +24,7 @@ DOCUMENT = {
 
 def applied(engine: sa.Engine, **changes: object) -> Applied:
     """Apply the document with changes; return the result."""
-    with engine.begin() as connection:
-        model = parse_small_app({**DOCUMENT, **changes})
-        return storing.apply(connection, model)[1]
+    return act(engine, storing.apply, parse_small_app({**DOCUMENT, **changes}))[1]
 
 
 def test_a_document_makes_app_domains_and_templates(engine: sa.Engine) -> None:
@@ -64,20 +62,8 @@ def test_what_a_document_leaves_out_is_removed(engine: sa.Engine) -> None:
         assert templates_of(connection, app.id) == {}
 
 
-def test_a_deleted_app_is_not_found_and_comes_back_when_applied(engine: sa.Engine) -> None:
-    applied(engine)
-    with engine.begin() as connection:
-        connection.execute(sa.update(table).values(deleted_at=table.c.created_at))
-        with pytest.raises(NotFound):
-            tenants.get(connection, "shop")
-
-    assert applied(engine) is Applied.CHANGED
-    with engine.connect() as connection:
-        assert tenants.get(connection, "shop").name == "shop"
-
-
 def test_an_unknown_name_is_answered_with_the_nearest(engine: sa.Engine) -> None:
     applied(engine)
 
-    with engine.connect() as connection, pytest.raises(NotFound, match='did you mean "shop"'):
-        tenants.get(connection, "shopp")
+    with pytest.raises(NotFound, match='did you mean "shop"'):
+        act(engine, tenants.get, "shopp")
