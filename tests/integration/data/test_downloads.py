@@ -2,9 +2,6 @@
 
 import gzip
 import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,19 +33,6 @@ def fetch_csv(
     """Fetch the CSV of a URL, to be kept in `folder` as the file `a`."""
     source, settings = source_of({"url": url, "format": "csv"}), Settings(home=folder, fetch=limits)
     return fetch(source, folder / "a", settings, watch or Watch(), make_context())
-
-
-def test_what_comes_is_kept_whole_with_its_validators(web: WebSource, tmp_path: Path) -> None:
-    headers = {"ETag": '"x"', "Last-Modified": "Mon, 23 Nov 2026 06:00:00 GMT"}
-    web.pages["/a"] = Page(b"id\n1\n", headers={**headers, "Content-Type": "text/csv"})
-
-    answer = download(Request(f"{web.url}/a"), tmp_path / "a", OPEN, Watch())
-
-    assert (tmp_path / "a").read_bytes() == b"id\n1\n"
-    assert answer.validators == {
-        "etag": '"x"',
-        "last_modified": "Mon, 23 Nov 2026 06:00:00 GMT",
-    }
 
 
 def test_redirects_are_followed(web: WebSource, tmp_path: Path) -> None:
@@ -134,45 +118,6 @@ def test_a_server_that_is_too_slow_is_given_up(web: WebSource, tmp_path: Path, p
     assert list(tmp_path.iterdir()) == []
 
 
-@contextmanager
-def trickled_headers(asked: threading.Event) -> Iterator[str]:
-    """Yield the URL of a server whose headers have no end; `asked` is set when they begin."""
-    over = threading.Event()
-
-    def serve(listening: socket.socket) -> None:
-        with suppress(OSError), listening.accept()[0] as client:
-            client.recv(9_999)
-            client.sendall(b"HTTP/1.1 200 OK\r\n")
-            asked.set()
-            while not over.wait(0.05):
-                client.sendall(b"X-More: 1\r\n")
-
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = threading.Thread(target=serve, args=(listening,))
-        server.start()
-        try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}/a"
-        finally:
-            over.set()
-            server.join()
-
-
-def test_a_stop_ends_a_download_before_its_first_byte(tmp_path: Path) -> None:
-    asked, watch = threading.Event(), Watch()
-
-    def stop_once_asked() -> None:
-        if asked.wait(60):
-            watch.stop()
-
-    stopper = threading.Thread(target=stop_once_asked)
-    stopper.start()
-    with trickled_headers(asked) as url, pytest.raises(Stopped):
-        fetch_csv(url, tmp_path, watch=watch)
-    stopper.join()
-
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_download_that_breaks_off_leaves_the_last_one(web: WebSource, tmp_path: Path) -> None:
     web.pages["/a"] = Page(b"id\n1\n")
     fetched(web, tmp_path)
@@ -210,12 +155,13 @@ def test_a_stop_ends_a_download(web: WebSource, tmp_path: Path) -> None:
 
 
 def test_a_probe_asks_for_one_byte(web: WebSource) -> None:
-    web.pages["/a"] = Page(b"x", status=206, headers={"ETag": '"x"'})
+    at = "Mon, 23 Nov 2026 06:00:00 GMT"
+    web.pages["/a"] = Page(b"x", status=206, headers={"ETag": '"x"', "Last-Modified": at})
 
     answer = probe(Request(f"{web.url}/a"), OPEN)
 
     assert answer is not None
-    assert answer.validators == {"etag": '"x"'}
+    assert answer.validators == {"etag": '"x"', "last_modified": at}
     assert web.requests == [("/a", "bytes=0-0")]
 
 

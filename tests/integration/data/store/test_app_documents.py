@@ -11,7 +11,7 @@ from data.store.small_apps import names_in
 from data.store.tables import app_documents as table
 from models.store.tenants import storing
 from models.tenant.document import parse_small_app
-from runtime.database import reading
+from tests.transactions import act, fetched
 
 PUBLISHER = UUID(int=7)
 
@@ -23,21 +23,17 @@ def app(engine: sa.Engine) -> int:
 
 def applied(engine: sa.Engine, **document: Any) -> int:
     """Apply the small app `shop`; return its id."""
-    with engine.begin() as connection:
-        return storing.apply(connection, parse_small_app({"name": "shop", **document}))[0].id
+    return act(engine, storing.apply, parse_small_app({"name": "shop", **document}))[0].id
 
 
 def published(engine: sa.Engine, app: int, *names: str, by: UUID = PUBLISHER) -> list[str]:
     """Publish design documents; return what production has from that operation."""
-    with engine.begin() as connection:
-        app_documents.publish(connection, app, "design", names, by)
-        moved = app_documents.published_by(connection, app, by)
-    return [f"-{one.name}" if one.is_removed else one.name for one in moved]
+    act(engine, app_documents.publish, app, "design", names, by)
+    return [one.name for one in act(engine, app_documents.published_by, app, by)]
 
 
 def design(engine: sa.Engine, app: int, place: str) -> dict[str, Any]:
-    with reading(engine) as connection:
-        return app_documents.shown(connection, app, place)["design"]
+    return act(engine, app_documents.shown, app, place)["design"]
 
 
 def test_a_save_stages_and_leaves_production_alone(engine: sa.Engine, app: int) -> None:
@@ -59,8 +55,7 @@ def test_only_named_documents_that_differ_are_moved(engine: sa.Engine, app: int)
 def test_what_was_never_published_is_gone_when_it_is_left_out(engine: sa.Engine, app: int) -> None:
     applied(engine)
 
-    with reading(engine) as connection:
-        assert connection.execute(sa.select(table)).all() == []
+    assert fetched(engine, sa.select(table)).all() == []
 
 
 def test_what_was_removed_may_come_back(engine: sa.Engine, app: int) -> None:
@@ -70,8 +65,7 @@ def test_what_was_removed_may_come_back(engine: sa.Engine, app: int) -> None:
 
     applied(engine, design={"menu": {"open": False}})
 
-    with reading(engine) as connection:
-        assert names_in(connection, app)["design"] == ["menu"]
+    assert act(engine, names_in, app)["design"] == ["menu"]
     assert published(engine, app, "menu", by=uuid4()) == ["menu"]
 
 
@@ -80,6 +74,5 @@ def test_one_kind_does_not_move_another(engine: sa.Engine, app: int) -> None:
 
     published(engine, app, "start")
 
-    with reading(engine) as connection:
-        shown = app_documents.shown(connection, app, "production")
+    shown = act(engine, app_documents.shown, app, "production")
     assert shown == {"design": {"start": {}}, "permissions": {}}

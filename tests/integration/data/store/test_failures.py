@@ -1,6 +1,6 @@
 """Failures of a small app, on both stores."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -8,10 +8,10 @@ import pytest
 import sqlalchemy as sa
 
 from data.store.failures import ActionFailures, failures_since
-from models.sql import database_now, read_clock
+from models.sql import database_now
 from models.tables import actions, missed_spans, operations
-from runtime.database import reading
 from tests.ticks import HOUR
+from tests.transactions import act, clock_of, execute
 
 
 class Shop:
@@ -19,19 +19,17 @@ class Shop:
 
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
-        with reading(engine) as connection:
-            self.now: datetime = read_clock(connection)
+        self.now = clock_of(engine)
 
-    def action(self, name: str, app: int = 1) -> UUID:
+    def action(self, name: str) -> UUID:
         """Store an action."""
         uid = uuid4()
         values: dict[str, Any] = {
-            "uid": uid, "small_app_id": app, "name": name, "active": True, "document": "{}",
+            "uid": uid, "small_app_id": 1, "name": name, "active": True, "document": "{}",
             "document_hash": "", "plan": "{}", "revision": 1, "created_at": database_now(),
             "updated_at": database_now(),
         }  # fmt: skip
-        with self.engine.begin() as connection:
-            connection.execute(sa.insert(actions).values(values))
+        execute(self.engine, sa.insert(actions).values(values))
         return uid
 
     def operation(self, action: UUID, state: str, ago: timedelta, **more: Any) -> None:
@@ -42,8 +40,7 @@ class Shop:
             "occurrence_at": at, "triggerer": "test", "queue": "quick", "task": "t",
             "recorded_at": at, "not_before": at, "finished_at": None if state == "missed" else at,
         }  # fmt: skip
-        with self.engine.begin() as connection:
-            connection.execute(sa.insert(operations).values(values | more))
+        execute(self.engine, sa.insert(operations).values(values | more))
 
     def span(self, action: UUID, count: int, ago: timedelta) -> None:
         """Record missed occurrences that have no rows."""
@@ -52,13 +49,11 @@ class Shop:
             "action_uid": action, "revision": 1, "first_at": at, "last_at": at, "count": count,
             "reason": "too late", "recorded_at": at,
         }  # fmt: skip
-        with self.engine.begin() as connection:
-            connection.execute(sa.insert(missed_spans).values(values))
+        execute(self.engine, sa.insert(missed_spans).values(values))
 
     def failures(self) -> list[ActionFailures]:
         """Return the failures of the last ten hours."""
-        with reading(self.engine) as connection:
-            return failures_since(connection, 1, self.now - 10 * HOUR, uuid4())
+        return list(act(self.engine, failures_since, 1, self.now - 10 * HOUR, uuid4()))
 
 
 @pytest.fixture
