@@ -14,7 +14,6 @@ import sqlalchemy as sa
 
 from benchmarks.filling import analyze, bulk_insert, instant
 from data.store.status import statuses_of
-from models.fingerprint import operation_id
 from models.job import id_of
 from models.sql import database_now, read_clock
 from models.store import actions, key_values, measures, overview
@@ -23,7 +22,6 @@ from models.store.actions import jobs as action_jobs
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import backfills, external_send, pages, reserve
-from models.store.operations.reserve import Message
 from models.store.operations.start_checks import NotClaimed
 from models.store.people import users
 from models.store.scope import WHOLE_INSTALLATION, Scope
@@ -34,7 +32,7 @@ from runtime.sections import AlertSettings
 from scheduler.changes import deletion, editing
 from scheduler.on_demand import backfill
 from scheduler.on_demand.backfill_range import BackfillRequest
-from scheduler.sweep import Sweeper, dispatch_ready
+from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tasks import backfill as filling
 from tests.factories import author, make_action, update_operation
@@ -91,25 +89,10 @@ def test_cursors_that_are_left_out_or_waited_for(filled: Filled, statements: Sta
     assert_indexed(statements, "action_cursor_due")
 
 
-def test_dispatch_reserves_marks_and_releases(filled: Filled, statements: Statements) -> None:
-    ids = make(filled, "sent")[1:]
-    messages = [Message(id, 1, "execute_scheduled_action_quick", "quick") for id in ids]
-
-    with statements.captured():
-        dispatch_ready(filled.engine)
-        with filled.engine.begin() as connection:
-            reserve.reserve_sendable(connection, 2, only=ids)
-            reserve.mark_sent(connection, messages)
-            reserve.release_unsent(connection, messages)
-
-    assert_indexed(statements, "operations_to_send")
-
-
 @pytest.mark.parametrize(
     ("overlap", "outcome"),
     [
         ("skip", NotClaimed.SKIPPED),
-        ("queue", NotClaimed.WAITS),
         ("replace", NotClaimed.WAITS),
     ],
 )
@@ -150,15 +133,6 @@ def test_pausing_and_deleting(filled: Filled, statements: Statements) -> None:
 
     assert found is NotClaimed.SKIPPED
     assert_indexed(statements, "operations_unstarted")
-
-
-def test_the_id_of_an_occurrence_finds_its_row(filled: Filled, statements: Statements) -> None:
-    id = operation_id(filled.due[0], filled.now)
-
-    with statements.captured():
-        claimed(filled, id)
-
-    assert_indexed(statements)
 
 
 def fill_backfills(filled: Filled, active: int) -> None:
@@ -229,19 +203,6 @@ def test_the_longest_look_back_is_found(filled: Filled, statements: Statements) 
 
     assert found is None
     assert_indexed(statements, "actions_look_back")
-
-
-def test_what_is_overdue_is_found_among_the_unstarted(
-    filled: Filled, statements: Statements
-) -> None:
-    _, first, _ = make(filled, "overdue")
-    update_operation(filled.engine, first, recorded_at=filled.now - 60 * MINUTE)
-
-    with statements.captured(), filled.engine.begin() as connection:
-        alerted = overdue.alert(connection, AlertSettings(), 500)
-
-    assert alerted == [("overdue", "no worker listens to queue quick")]
-    assert_indexed(statements, "operations_overdue")
 
 
 def test_what_is_overdue_is_found_among_what_was_overtaken(
@@ -407,16 +368,6 @@ def test_what_ended_lately_is_read_by_its_indexes(filled: Filled, statements: St
     whole = [one for reads in statements.reads().values() for one in reads if one.is_whole]
     assert not {one.table for one in whole} & {"missed_spans", "operations", "actions"}
     assert_indexed(statements, "missed_spans_recorded", "operations_finished", "notices_finished")
-
-
-@pytest.mark.usefixtures("allowed")
-def test_sending_tasks_of_the_user_s_own(filled: Filled, statements: Statements) -> None:
-    of_the_application(filled, "handed over", 3)
-
-    with statements.captured():
-        dispatch_ready(filled.engine)
-
-    assert_indexed(statements, "operations_to_send")
 
 
 @pytest.mark.usefixtures("allowed")

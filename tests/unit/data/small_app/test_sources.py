@@ -22,11 +22,6 @@ QUERY = {"sql": "SELECT id FROM orders;", "connection": "warehouse"}
             domain({"file": "a.csv.gz"}), {"file": "a.csv.gz", "format": "csv"}, id="packed_file"
         ),
         pytest.param(
-            domain({"url": "https://example.com/a.ndjson?x=1"}),
-            {"url": "https://example.com/a.ndjson?x=1", "format": "jsonl"},
-            id="url",
-        ),
-        pytest.param(
             domain(
                 {"url": "env:REPORTS_URL", "headers": {"Authorization": "file:/run/token"}},
                 format="parquet",
@@ -37,9 +32,6 @@ QUERY = {"sql": "SELECT id FROM orders;", "connection": "warehouse"}
                 "format": "parquet",
             },
             id="references",
-        ),
-        pytest.param(
-            domain(QUERY), {"sql": "SELECT id FROM orders", "connection": "warehouse"}, id="query"
         ),
         pytest.param(
             domain({"reader": "crm", "parameters": {"since": 5}}),
