@@ -18,6 +18,5 @@ def work(engine: sa.Engine, settings: Settings) -> Work:
 
 @pytest.fixture
 def web() -> Iterator[WebSource]:
-    """A web server of data sources."""
     with web_source() as source:
         yield source

@@ -53,12 +53,10 @@ def serving() -> Iterator[None]:
 
 
 def say(*words: object) -> None:
-    """Write a line for the test."""
     sys.stdout.write(" ".join(map(str, words)) + "\n")
 
 
 def outcome(url: str, folder: Path) -> str:
-    """Return what fetching the URL comes to."""
     try:
         download(Request(url), folder / "part", FetchSettings(timeout_s=5), Watch())
     except SourceFailed as error:

@@ -60,7 +60,6 @@ def silent_resolver() -> Iterator[None]:
 
 
 def outcome(act: Callable[[], object]) -> str:
-    """Return what an act comes to."""
     try:
         act()
     except (SourceFailed, Undelivered) as error:
@@ -71,7 +70,6 @@ def outcome(act: Callable[[], object]) -> str:
 
 
 def main(folder: Path) -> None:
-    """Print a line for each case."""
     prepare(folder)
 
     def fetch(url: str, timeout_s: float, watch: Watch | None = None) -> str:

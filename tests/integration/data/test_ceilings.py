@@ -33,7 +33,6 @@ from tests.web_source import Page, WebSource
 
 @pytest.fixture
 def shop(engine: sa.Engine) -> SmallApp:
-    """A restricted small app."""
     return make_app(engine, "shop")
 
 

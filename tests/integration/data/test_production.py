@@ -29,7 +29,6 @@ def shop(work: Work) -> Work:
 
 
 def renewed(work: Work, number: int, *, is_published: bool = True) -> None:
-    """Refresh both domains, stage the design, and publish all of it."""
     work.apply(domains=DOMAINS, design={"start": {"version": number}})
     for name in DOMAINS:
         work.write(f"{name}.csv", f"version\n{number}\n{number}\n")
@@ -49,7 +48,6 @@ def read(work: Work, domain: str, app: str = "shop") -> list[Any]:
 
 
 def versions(work: Work) -> set[int]:
-    """Return the numbers that all parts of the version say."""
     found = [row["version"] for name in DOMAINS for row in read(work, name)]
     design = production.look(work.engine, "shop", "production").design
     return {*found, design["start"]["version"]}

@@ -33,7 +33,6 @@ SELECT 2, '10', 12345678901234567890.5, NULL, NULL, false, 7
 
 @pytest.fixture(scope="module")
 def warehouse(postgresql: PostgreSQL) -> Iterator[str]:
-    """The URL of a database with a few orders."""
     postgresql.execute("CREATE DATABASE warehouse")
     try:
         url = postgresql.url("warehouse").replace("postgresql://", "postgresql+psycopg://")
@@ -66,7 +65,6 @@ def asked(tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
 
 @pytest.fixture
 def file(tmp_path: Path) -> str:
-    """The URL of an SQLite file with a few orders."""
     with sqlite3.connect(tmp_path / "orders.db") as connection:
         connection.execute("CREATE TABLE orders (id INTEGER, code TEXT)")
         connection.execute("INSERT INTO orders VALUES (1, '007'), (2, 'a:b%c')")

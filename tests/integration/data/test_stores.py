@@ -23,7 +23,6 @@ from tasks.bounded.limits import Watch
 
 @pytest.fixture(params=["home", "folder", "object_store"])
 def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Settings]:
-    """Settings for each kind of store."""
     memory = fsspec.filesystem("memory")
     memory.store.clear()
     url = {

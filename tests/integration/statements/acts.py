@@ -44,7 +44,6 @@ JOB = {"job": {"url": "https://example.com/feed"}}
 
 
 def make(filled: Filled, name: str, **changes: Any) -> tuple[Change, UUID, UUID]:
-    """Store an action with two operations."""
     action = make_action(filled.engine, name=name, **changes)
     first = make_operation(filled.engine, action, filled.now - 2 * MINUTE, "Scheduled action")
     second = make_operation(filled.engine, action, filled.now - MINUTE, "Scheduled action")
@@ -52,12 +51,10 @@ def make(filled: Filled, name: str, **changes: Any) -> tuple[Change, UUID, UUID]
 
 
 def claimed(filled: Filled, id: UUID) -> Claim | str:
-    """Claim the first attempt of an operation, or be told why not."""
     return factories.claimed(filled.engine, id)
 
 
 def ended(filled: Filled, id: UUID) -> list[Message]:
-    """End the first attempt of an operation well; return what that releases."""
     return finish(filled.engine, id, SUCCESS).released
 
 
@@ -84,7 +81,6 @@ def assert_indexed(statements: Statements, *indexes: str) -> None:
 
 
 def mark_and_overtake(filled: Filled, statements: Statements) -> None:
-    """Mark what was sent, release what was not, and overtake."""
     action, *ids = make(filled, "marked")
     for id in ids:
         update_operation(filled.engine, id, state="queued")
@@ -99,7 +95,6 @@ def mark_and_overtake(filled: Filled, statements: Statements) -> None:
 
 
 def claim_together(filled: Filled, statements: Statements) -> None:
-    """Claim several operations in one transaction."""
     ids = [make(filled, f"together {number}")[1] for number in range(3)]
     wanted = [ClaimRequest(id, 1, "tests") for id in ids]
 
@@ -111,7 +106,6 @@ def claim_together(filled: Filled, statements: Statements) -> None:
 
 
 def run_and_wait(filled: Filled, statements: Statements) -> None:
-    """Run an attempt from its claim to its end, while the next operation waits for it."""
     _, first, second = make(filled, "claimed", policy={"overlap": "queue"})
     story = heartbeat.ProgressUpdate({"message": "half"}, [{"message": "a line"}])
 
@@ -131,7 +125,6 @@ def run_and_wait(filled: Filled, statements: Statements) -> None:
 
 
 def retry_and_cancel(filled: Filled, statements: Statements) -> None:
-    """Ask for what people ask of one operation."""
     _, first, second = make(filled, "asked")
     claimed(filled, first)
     finish(filled.engine, first, FAILED)
@@ -144,7 +137,6 @@ def retry_and_cancel(filled: Filled, statements: Statements) -> None:
 
 
 def follow(filled: Filled, statements: Statements) -> None:
-    """Send a task of the user's own, follow it, and wait for Celery's retry."""
     follow_by_name(filled.engine, TASK)
     ids = of_the_application(filled, "followed", 3)
 
@@ -162,7 +154,6 @@ def follow(filled: Filled, statements: Statements) -> None:
 
 
 def notify(filled: Filled, statements: Statements) -> None:
-    """Owe notices, send, begin, put off and deliver them."""
     hooks = {"on_failure": [{"mail": "ann@example.com"}], "alert_after": 1}
     _, first, second = make(filled, "told", hooks=hooks, policy={"overlap": "allow"})
     claimed(filled, first)
@@ -182,7 +173,6 @@ def notify(filled: Filled, statements: Statements) -> None:
 
 
 def look_for_jobs(filled: Filled, statements: Statements) -> None:
-    """Look for jobs, for workers of all small apps and of one."""
     _, first, _ = make(filled, "a job", operations=JOB)
     update_operation(filled.engine, first, task="job", not_before=database_now(-1.0))
 

@@ -54,7 +54,6 @@ class Copies:
     filled: dict[str, tuple[Settings, datetime, list[UUID]]] = field(default_factory=dict)
 
     def copy(self, store: str) -> Filled:
-        """Return a database of one's own, filled."""
         if store not in self.filled:
             self.filled[store] = self._fill(store)
         template, now, due = self.filled[store]
@@ -98,7 +97,6 @@ class Copies:
 def copies(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, _broker: Broker
 ) -> Copies:
-    """Filled once: copies cost next to nothing."""
     return Copies(request, tmp_path_factory, _broker.url)
 
 
@@ -126,13 +124,11 @@ def quiet(request: pytest.FixtureRequest, copies: Copies) -> Iterator[Filled]:
 
 @pytest.fixture
 def statements(filled: Filled) -> Statements:
-    """Nothing captured yet."""
     return Statements(filled.engine)
 
 
 @pytest.fixture
 def allowed() -> Iterator[None]:
-    """Tasks of the user's own may be sent."""
     before = settings_in_use()
     configure(allowing(before, "shop.*"))
     yield
@@ -163,7 +159,6 @@ def fill_operations(engine: sa.Engine, uids: list[UUID], now: datetime) -> None:
 
 
 def fill_notices(engine: sa.Engine, now: datetime) -> None:
-    """Store notices that were delivered, and some that are owed."""
     at = instant(now)
     bulk_insert(
         engine,

@@ -56,7 +56,6 @@ class Statements:
 
     @contextmanager
     def captured(self) -> Iterator["Statements"]:
-        """Note what is executed in the block."""
         event.listen(self.engine, "before_cursor_execute", self._note)
         try:
             yield self
@@ -82,7 +81,6 @@ class Statements:
             }
 
     def scans(self) -> list[str]:
-        """Return the statements that read a big table from end to end, with how."""
         return [
             f"{read.table} by {read.index}: {text}"
             for text, reads in self.reads().items()
@@ -91,7 +89,6 @@ class Statements:
         ]
 
     def indexes(self) -> set[str]:
-        """Return the names of all indexes used."""
         return {read.index for reads in self.reads().values() for read in reads if read.index}
 
 

@@ -40,7 +40,6 @@ NAMES = ("instance.user.created", "instance.user.activated", "instance.user.last
 
 @pytest.fixture(autouse=True)
 def _big(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Users and events are many here."""
     monkeypatch.setattr(
         plans, "BIG", plans.BIG | {"action_ends", "users", "events", "group_members"}
     )

@@ -136,7 +136,6 @@ def test_pausing_and_deleting(filled: Filled, statements: Statements) -> None:
 
 
 def fill_backfills(filled: Filled, active: int) -> None:
-    """Store many backfills that ended, and some that are active."""
     before, then, count = instant(filled.now - 2 * MINUTE), instant(filled.now - MINUTE), 20_000
     names = "id small_app_id action_uid since until mode state actor not_before requested_at"
     states = ["active"] * active + ["done"] * count

@@ -18,7 +18,6 @@ DOCUMENT = '{"name": "\\"é\\\\ \\u2028", "note": "' + "x" * 100_000 + '"}'
 
 
 def rows_of(engine: sa.Engine, uid: UUID) -> list[dict[str, Any]]:
-    """Return two revisions with long documents."""
     plan = fetched(engine, sa.select(revisions.c.plan)).scalar_one()
     same = {"action_uid": uid, "document": DOCUMENT, "plan": plan, "author": "tests"}
     return [same | {"number": number} for number in (2, 3)]

@@ -46,7 +46,6 @@ def made(engine: sa.Engine, **policy: Any) -> Change:
 
 
 def started(engine: sa.Engine, action: Change, minute: int) -> UUID:
-    """Record the operation of a minute, and start it."""
     id = make_operation(engine, action, NOON + minute * MINUTE, "Scheduled action")
     assert isinstance(asked(engine, id), Claim)
     return id

@@ -19,7 +19,6 @@ EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
 
 
 def count_of(engine: sa.Engine) -> int:
-    """Return the count of the oldest span."""
     ((_, count), *_) = spans_of(engine)
     return count
 

@@ -22,18 +22,15 @@ SEEN = {"activated_at": "2026-01-05T09:00:00Z"}
 
 
 def imported(engine: sa.Engine, *rows: dict[str, Any]) -> Imported:
-    """Import rows into the default app."""
     return act(engine, users.import_users, DEFAULT_APP.id, parse_users(rows))
 
 
 def selected(engine: sa.Engine, **rule: Any) -> Sequence[str]:
-    """Return the ids of the users that a rule selects."""
     model = RecipientFilterModel.model_validate(rule)
     return [one.id for one in act(engine, users.recipients_of, DEFAULT_APP.id, model)]
 
 
 def people(engine: sa.Engine) -> dict[str, User]:
-    """Return the users of the default app."""
     return {one.id: one for one in act(engine, users.page, DEFAULT_APP.id, None, 9)}
 
 

@@ -35,24 +35,20 @@ class Importing:
 
     @property
     def left_out(self) -> dict[str, Any]:
-        """The rows left out of the last import."""
         assert self.written is not None
         return self.written.imported.bad_rows.as_json()
 
     @property
     def figures(self) -> dict[str, Any]:
-        """The figures of the last import."""
         assert self.written is not None
         return self.written.imported.figures
 
 
 @pytest.fixture
 def imported(tmp_path: Path) -> Importing:
-    """Import with the default settings."""
     return Importing(Settings(home=tmp_path))
 
 
 @pytest.fixture
 def importing(tmp_path: Path) -> Callable[..., Importing]:
-    """A factory of imports with settings of `fetch` of their own."""
     return lambda **fetch: Importing(Settings.model_validate({"home": tmp_path, "fetch": fetch}))

@@ -14,7 +14,6 @@ from tests.tables import table
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A root with files and folders, beside one secret file."""
     (tmp_path / "secret.csv").write_text("secret")
     made = tmp_path / "root"
     (made / "folder/inner").mkdir(parents=True)
@@ -24,7 +23,6 @@ def root(tmp_path: Path) -> Path:
 
 
 def read(root: Path, name: str) -> str:
-    """Return the text of a file beneath the root."""
     with opened_beneath(root, name) as stream:
         return stream.read().decode()
 

@@ -4,12 +4,10 @@ from data.summary.key_figures import key_figures
 
 
 def number(total: float, filled: int = 10) -> dict[str, Any]:
-    """Return the figures of a numeric column."""
     return {"filled": filled, "sum": total}
 
 
 def chosen(**columns: Any) -> list[str]:
-    """Return the columns chosen as key figures, in order."""
     return [figure.column for figure in key_figures({"columns": columns}, {})]
 
 

@@ -15,17 +15,14 @@ ID = UUID(int=7)
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """Settings of an empty home folder."""
     return Settings(home=tmp_path / "home")
 
 
 def files(home: Path) -> list[str]:
-    """Return the files under `home`."""
     return [str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()]
 
 
 def write(settings: Settings, app: str = "demo", domain: str = "a") -> Written:
-    """Write a snapshot of one row."""
     file = settings.home.parent / "source"
     file.write_text("id\n1\n")
     return snapshots.write(settings, Place(app, domain, ID), Data(file, "csv", "source"), Watch())

@@ -13,7 +13,6 @@ from tasks.bounded.limits import Watch
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """Settings whose data root has one file."""
     made = Settings(home=tmp_path)
     made.effective_data_root.mkdir()
     (made.effective_data_root / "a.csv").write_text("id\n1\n")

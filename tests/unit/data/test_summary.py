@@ -18,7 +18,6 @@ NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
 
 
 def make_domain(name: str = "a", rows: int = 3, **columns: Any) -> Domain:
-    """Return a published domain with the columns' figures."""
     shown = Snapshot(
         UUID(int=1), name, "path", rows, 10, "d", {}, {"columns": columns}, NOW - timedelta(hours=3)
     )
@@ -26,7 +25,6 @@ def make_domain(name: str = "a", rows: int = 3, **columns: Any) -> Domain:
 
 
 def number(total: float, filled: int = 2) -> dict[str, Any]:
-    """Return the figures of a numeric column."""
     return {"filled": filled, "sum": total}
 
 
@@ -44,7 +42,6 @@ def past_of(*values: dict[str, Any]) -> Past:
 def make_summary(
     *domains: Domain, title: str = "Shop", past: Past | None = None, **more: Any
 ) -> Summary:
-    """Return the summary of `domains`."""
     before = past or Past()
     parts = summarise(domains, before, NOW)[0]
     watched = NOW - timedelta(days=7)
@@ -115,7 +112,6 @@ def test_a_checkpoint_without_a_past_is_none(kept: dict[str, Any]) -> None:
 
 
 def failure(action: str = "nightly", **more: Any) -> ActionFailures:
-    """Return the failures of an action, the last an hour ago."""
     counts = {"failed": 0, "partial": 0, "missed": 0, "error": None} | more
     return ActionFailures(action=action, last_at=NOW - timedelta(hours=1), **counts)
 
@@ -210,7 +206,6 @@ def test_a_chart_is_shown_and_described_in_words() -> None:
 
 
 def chart(*values: float) -> Chart:
-    """Return the chart of values a week apart."""
     weeks = len(values) - 1
     return chart_of(
         [Point(NOW - timedelta(weeks=weeks - n), value) for n, value in enumerate(values)]

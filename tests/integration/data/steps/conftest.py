@@ -33,8 +33,6 @@ BEN = Recipient("ben", "ben@example.com", None)
 
 @dataclass
 class Progress(progress.Progress):
-    """Keeps what a step reported."""
-
     phases: list[str] = field(default_factory=list)
     reports: list[tuple[int | None, int | None, str | None]] = field(default_factory=list)
     # The phases in which the data were covered.
@@ -51,7 +49,6 @@ class Progress(progress.Progress):
         *,
         blocking: bool | None = None,
     ) -> None:
-        """Take one report."""
         self.reports.append((done, total, message))
         if blocking:
             self.blocked.add(phase)
@@ -59,7 +56,6 @@ class Progress(progress.Progress):
             self.phases.append(phase)
 
     def announce(self, run_type: str, rewrites: Iterable[str]) -> None:
-        """Take the type of the run, and what it rewrites."""
         self.run_type, self.rewrites = run_type, tuple(rewrites)
 
 
@@ -78,7 +74,6 @@ class Work:
         self.apply(domains={})
 
     def apply(self, **document: Any) -> None:
-        """Apply the document to the small app."""
         model = parse_small_app({"name": "shop", "zone": "Europe/Paris", **document})
         with self.engine.begin() as connection:
             self.app, _applied = storing.apply(connection, model)
@@ -89,11 +84,9 @@ class Work:
             self.app = tenants.get(connection, "default")
 
     def write(self, name: str, text: str) -> None:
-        """Write a source file."""
         (self.settings.effective_data_root / name).write_text(text)
 
     def domains(self) -> dict[str, Domain]:
-        """Return the domains as they are now."""
         with reading(self.engine) as connection:
             return {one.name: one for one in domains_of(connection, self.app.id)}
 
@@ -112,7 +105,6 @@ class Work:
         return operation_id
 
     def action_of(self, operation_id: UUID) -> UUID:
-        """Return the action of an operation."""
         query = sa.select(operations.c.action_uid).where(operations.c.id == operation_id)
         with reading(self.engine) as connection:
             return UUID(str(connection.execute(query).scalar_one()))

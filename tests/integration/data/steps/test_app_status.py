@@ -186,7 +186,6 @@ def test_the_next_run_is_that_of_an_active_action_that_refreshes(work: Work) -> 
 
 
 def make_action(work: Work, name: str, document: str, at: datetime, *, active: bool) -> None:
-    """Store an action that is due at `at`."""
     uid = work.action_of(work.operation(state="success"))
     with work.engine.begin() as connection:
         spoil(connection, actions.c.uid == uid, name=name, document=document, active=active)

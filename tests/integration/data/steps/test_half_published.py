@@ -35,7 +35,6 @@ def published(work: Work) -> Work:
 
 
 def ran(work: Work, publish: Any = True, **steps: Any) -> dict[str, Any]:
-    """Run an action that refreshes and publishes; return the operation's row."""
     wanted = {"refresh": True, "publish": publish, **steps}
     name = f"update {len(work.progress.phases)}"
     work.progress.phases.append(name)
@@ -46,13 +45,11 @@ def ran(work: Work, publish: Any = True, **steps: Any) -> dict[str, Any]:
 
 
 def attempted(work: Work, id: UUID, attempt: int = 1) -> dict[str, Any]:
-    """Run an attempt; return the operation's row."""
     run_attempt(work.engine, work.settings, Registry(), (id, attempt), "tests")
     return row_of(work.engine, id)
 
 
 def rows_shown(work: Work) -> dict[str, int | None]:
-    """Return how many rows readers see of each domain."""
     return {
         name: one.production.row_count if one.production else None
         for name, one in work.domains().items()
@@ -60,7 +57,6 @@ def rows_shown(work: Work) -> dict[str, int | None]:
 
 
 def states(row: dict[str, Any]) -> dict[str, str]:
-    """Return the state of each step."""
     return {step["name"]: step["state"] for step in row["steps"]}
 
 

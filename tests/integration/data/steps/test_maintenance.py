@@ -66,12 +66,10 @@ def old_operation(work: Work, state: str = "success", days: float = 91) -> UUID:
 
 
 def add(work: Work, table: sa.Table, **values: object) -> None:
-    """Store a row."""
     execute(work.engine, sa.insert(table).values(**values))
 
 
 def ids(work: Work, column: sa.ColumnElement[object]) -> set[object]:
-    """Return the values of a column."""
     return set(fetched(work.engine, sa.select(column)).scalars())
 
 

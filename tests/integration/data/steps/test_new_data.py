@@ -160,7 +160,6 @@ def test_a_template_that_cannot_be_used_fails_the_mail_and_not_the_publish(
 
 
 def test_a_next_attempt_skips_recipients_that_had_the_mail(shop: Work, smtp: MailServer) -> None:
-    """The server failed half-way: the next attempt mails the remaining recipients."""
     id = shop.operation()
     smtp.answers["ben"] = "451 try again later"
     first = ran(shop, smtp, operation_id=id)

@@ -18,7 +18,6 @@ DOMAINS = {"a": {"source": {"file": "a.csv"}}, "b": {"source": {"file": "b.csv"}
 
 @pytest.fixture
 def staged(work: Work) -> Work:
-    """Two domains, refreshed and not published."""
     work.apply(domains=DOMAINS)
     work.write("a.csv", "id\n1\n")
     work.write("b.csv", "id\n7\n8\n")
@@ -27,7 +26,6 @@ def staged(work: Work) -> Work:
 
 
 def ran(work: Work, **parameters: Any) -> StepResult:
-    """Run publish with the parameters as a document writes them."""
     return publish.run(work.context(PublishParameters.model_validate(parameters)))
 
 

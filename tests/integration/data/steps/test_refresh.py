@@ -21,25 +21,21 @@ OPEN = FetchSettings(allow_private=True)
 
 
 def ran(work: Work, *, settings: dict[str, Any] | None = None, **parameters: Any) -> StepResult:
-    """Run refresh with the parameters as a document writes them."""
     model = RefreshParameters.model_validate(parameters)
     return refresh.run(work.context(model, **(settings or {})))
 
 
 def staged_rows(work: Work, domain: str) -> list[Row]:
-    """Return the rows that staging shows."""
     staging = work.domains()[domain].staging
     return list(snapshots.read(work.settings, staging.path)) if staging else []
 
 
 def files_of(work: Work) -> list[Path]:
-    """Return all snapshot files, whole or not."""
     return [path for path in (work.settings.home / "snapshots").rglob("*") if path.is_file()]
 
 
 @pytest.fixture
 def two(work: Work) -> Work:
-    """Two domains with two rows each."""
     work.apply(domains={"a": A, "b": B})
     work.write("a.csv", "id,amount\n1,2.50\n2,4\n")
     work.write("b.csv", "id,amount\n7,1\n8,2\n")

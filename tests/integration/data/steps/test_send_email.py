@@ -39,7 +39,6 @@ WELCOME = {
 
 @pytest.fixture
 def mailing(work: Work) -> Work:
-    """A small app with the template `welcome`."""
     work.apply(templates={"welcome": WELCOME})
     return work
 
@@ -50,20 +49,17 @@ def context_of(
     recipients: Sequence[Recipient] = (ANN, BEN),
     **other: Any,
 ) -> WorkContext:
-    """Return a context of send_email that sends to `smtp`, or into files."""
     if smtp is not None:
         other["smtp_url"] = SecretStr(smtp.url)
     return work.context(SendEmailParameters(template="welcome"), recipients=recipients, **other)
 
 
 def rows(work: Work) -> dict[str, tuple[str, str | None]]:
-    """Return state and error of every delivery."""
     found = fetched(work.engine, sa.select(table).order_by(table.c.recipient))
     return {row.recipient: (row.state, row.error) for row in found}
 
 
 def eml_files(work: Work) -> list[EmailMessage]:
-    """Return the messages in the mail folder."""
     found = sorted((work.settings.home / "mail").iterdir())
     assert all(file.suffix == ".eml" for file in found)
     parsed = [message_from_bytes(file.read_bytes(), policy=default) for file in found]

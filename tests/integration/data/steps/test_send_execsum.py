@@ -23,7 +23,6 @@ from tests.mail_server import MailServer
 
 @pytest.fixture
 def published(work: Work) -> Work:
-    """A small app whose domain `a` is published, and whose domain `b` is not."""
     work.apply(
         title="The Shop",
         domains={"a": {"source": {"file": "a.csv"}}, "b": {"source": {"file": "b.csv"}}},

@@ -22,12 +22,10 @@ def app(engine: sa.Engine) -> int:
 
 
 def applied(engine: sa.Engine, **document: Any) -> int:
-    """Apply the small app `shop`; return its id."""
     return act(engine, storing.apply, parse_small_app({"name": "shop", **document}))[0].id
 
 
 def published(engine: sa.Engine, app: int, *names: str, by: UUID = PUBLISHER) -> list[str]:
-    """Publish design documents; return what production has from that operation."""
     act(engine, app_documents.publish, app, "design", names, by)
     return [one.name for one in act(engine, app_documents.published_by, app, by)]
 

@@ -22,7 +22,6 @@ class Shop:
         self.now = clock_of(engine)
 
     def action(self, name: str) -> UUID:
-        """Store an action."""
         uid = uuid4()
         values: dict[str, Any] = {
             "uid": uid, "small_app_id": 1, "name": name, "active": True, "document": "{}",
@@ -43,7 +42,6 @@ class Shop:
         execute(self.engine, sa.insert(operations).values(values | more))
 
     def span(self, action: UUID, count: int, ago: timedelta) -> None:
-        """Record missed occurrences that have no rows."""
         at = self.now - ago
         values = {
             "action_uid": action, "revision": 1, "first_at": at, "last_at": at, "count": count,
@@ -52,13 +50,11 @@ class Shop:
         execute(self.engine, sa.insert(missed_spans).values(values))
 
     def failures(self) -> list[ActionFailures]:
-        """Return the failures of the last ten hours."""
         return list(act(self.engine, failures_since, 1, self.now - 10 * HOUR, uuid4()))
 
 
 @pytest.fixture
 def shop(engine: sa.Engine) -> Shop:
-    """The small app `default` without anything."""
     return Shop(engine)
 
 

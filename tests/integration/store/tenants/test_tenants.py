@@ -23,7 +23,6 @@ DOCUMENT = {
 
 
 def applied(engine: sa.Engine, **changes: object) -> Applied:
-    """Apply the document with changes; return the result."""
     return act(engine, storing.apply, parse_small_app({**DOCUMENT, **changes}))[1]
 
 

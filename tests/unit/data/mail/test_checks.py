@@ -12,7 +12,6 @@ from services.apps.changes import checked_small_app
 
 
 def problems_of(text: str) -> list[str]:
-    """Return the problems of a template with `text`, without its path."""
     found = problems_of_template(
         MailTemplate("t", "s", text), {"greeting": "Hello", "team": {"name": "A"}}
     )

@@ -8,7 +8,6 @@ from models.tenant.document import parse_small_app, stored_small_app
 
 
 def domain(source: object, **more: Any) -> dict[str, Any]:
-    """Return a small app's document with the domain `d`."""
     return {"name": "shop", "domains": {"d": {"source": source, **more}}}
 
 
