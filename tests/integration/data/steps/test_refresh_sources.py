@@ -1,20 +1,19 @@
 """refresh from readers, queries and URLs with secrets; rows merged by key; several at once."""
 
-import importlib
 import threading
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
-from textwrap import dedent
 from typing import Any
+from urllib.parse import urlencode
 from uuid import uuid4
 
 import fsspec
 import pytest
 import sqlalchemy as sa
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 
+import minutebook
 from data.settings import Retention, SnapshotSettings
 from data.steps import publish, refresh
 from data.steps.publish import PublishParameters
@@ -30,18 +29,8 @@ from tests.integration.data.steps.test_refresh import OPEN, ran, staged_rows
 from tests.transactions import act, execute, fetched
 from tests.web_source import Page, WebSource
 
-Register = Callable[[str], None]
-# The beginning of each module of readers.
-HEAD = """
-from pathlib import Path
-from urllib.parse import urlencode
-
-from pydantic import BaseModel
-
-import minutebook
-from minutebook import StepFailed
-
-FOLDER = Path(__file__).parent
+CRM = {"source": {"reader": "crm"}}
+BY_ID = {"mode": "append", "key": ["id"]}
 
 
 class Since(BaseModel):
@@ -49,50 +38,24 @@ class Since(BaseModel):
     least: int = 0
 
 
-"""
-
-
-@pytest.fixture
-def register(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Register:
-    """Register a reader `crm`, by the text of a module."""
+@pytest.fixture(autouse=True)
+def _own_readers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readers, "_registered", {})
-    monkeypatch.syspath_prepend(tmp_path)
-
-    def add(text: str) -> None:
-        readers._registered.clear()
-        name = f"readers_{uuid4().hex}"
-        (tmp_path / f"{name}.py").write_text(HEAD + dedent(text))
-        importlib.import_module(name)
-
-    return add
 
 
-ROWS = """
+def register(rows: Iterable[Any]) -> None:
+    """Register a reader `crm` of these rows."""
+    minutebook.reader("crm")(lambda _context: rows)
+
+
+def test_a_reader_is_made_anew_each_time(work: Work) -> None:
+    made: list[int] = []
+
     @minutebook.reader("crm")
-    def factory(_context):
-        return ROWS
-"""
+    def factory(_context: Any) -> Iterator[dict[str, Any]]:
+        made.append(1)
+        yield {"id": len(made)}
 
-
-def rows(text: str) -> str:
-    """Return a module whose reader returns the rows in `text`."""
-    return ROWS.replace("ROWS", text)
-
-
-CRM = {"source": {"reader": "crm"}}
-BY_ID = {"mode": "append", "key": ["id"]}
-
-
-def test_a_reader_is_made_anew_each_time(work: Work, register: Register) -> None:
-    register(
-        """
-        @minutebook.reader("crm")
-        def factory(_context):
-            with (FOLDER / "made").open("a+") as made:
-                made.write("x")
-                yield {"id": made.tell()}
-        """
-    )
     work.apply(domains={"a": CRM})
     ran(work)
 
@@ -101,20 +64,18 @@ def test_a_reader_is_made_anew_each_time(work: Work, register: Register) -> None
 
 
 def test_a_reader_gets_the_context_with_its_parameters(
-    work: Work, register: Register, monkeypatch: pytest.MonkeyPatch
+    work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CRM_TOKEN", "s3cret")
-    register(
-        """
-        @minutebook.reader("crm", parameters=Since)
-        def factory(context):
-            app, left = context.small_app, context.time_left().total_seconds()
-            yield {
-                **context.parameters.model_dump(), "app": app.name, "color": app.settings["color"],
-                "run": context.run_number, "stops": context.should_stop(), "left": left > 3000,
-            }
-        """
-    )
+
+    @minutebook.reader("crm", parameters=Since)
+    def factory(context: Any) -> Iterator[dict[str, Any]]:
+        app, left = context.small_app, context.time_left().total_seconds()
+        yield {
+            **context.parameters.model_dump(), "app": app.name, "color": app.settings["color"],
+            "run": context.run_number, "stops": context.should_stop(), "left": left > 3000,
+        }  # fmt: skip
+
     source = {"reader": "crm", "parameters": {"token": "env:CRM_TOKEN", "least": 5}}
     work.apply(domains={"a": {"source": source}})
     work.app = replace(work.app, settings={"color": "red"})
@@ -129,18 +90,15 @@ def test_a_reader_gets_the_context_with_its_parameters(
 
 
 def test_what_a_reader_reports_and_remembers_comes_into_the_operation(
-    work: Work, register: Register, caplog: pytest.LogCaptureFixture
+    work: Work, caplog: pytest.LogCaptureFixture
 ) -> None:
-    register(
-        """
-        @minutebook.reader("crm")
-        def factory(context):
-            context.progress(1, 2, "half of it")
-            context.logger.warning("page %d is empty", 7)
-            context.checkpoint["page"] = context.checkpoint.get("page", 0) + 1
-            yield {"page": context.checkpoint["page"]}
-        """
-    )
+    @minutebook.reader("crm")
+    def factory(context: Any) -> Iterator[dict[str, Any]]:
+        context.progress(1, 2, "half of it")
+        context.logger.warning("page %d is empty", 7)
+        context.checkpoint["page"] = context.checkpoint.get("page", 0) + 1
+        yield {"page": context.checkpoint["page"]}
+
     work.apply(domains={"a": CRM})
     ran(work)
     ran(work)
@@ -151,16 +109,13 @@ def test_what_a_reader_reports_and_remembers_comes_into_the_operation(
     assert "page 7 is empty" in caplog.text
 
 
-def test_a_reader_that_exits_fails_its_domain_alone(work: Work, register: Register) -> None:
-    register(
-        """
-        @minutebook.reader("crm")
-        def factory(context):
-            context.checkpoint["page"] = 7
-            yield {"id": 1}
-            raise SystemExit(3)
-        """
-    )
+def test_a_reader_that_exits_fails_its_domain_alone(work: Work) -> None:
+    @minutebook.reader("crm")
+    def factory(context: Any) -> Iterator[dict[str, Any]]:
+        context.checkpoint["page"] = 7
+        yield {"id": 1}
+        raise SystemExit(3)
+
     work.apply(domains={"a": CRM, "b": {"source": {"file": "b.csv"}}})
     work.write("b.csv", "id\n1\n")
 
@@ -168,8 +123,8 @@ def test_a_reader_that_exits_fails_its_domain_alone(work: Work, register: Regist
     assert work.checkpoint == {}
 
 
-def test_wrong_parameters_are_reported_without_their_values(work: Work, register: Register) -> None:
-    register('minutebook.reader("crm", parameters=Since)(lambda _context: [])')
+def test_wrong_parameters_are_reported_without_their_values(work: Work) -> None:
+    minutebook.reader("crm", parameters=Since)(lambda _context: [])
     source = {"reader": "crm", "parameters": {"token": "x", "least": "s3cret"}}
     work.apply(domains={"a": {"source": source}})
 
@@ -180,17 +135,11 @@ def test_wrong_parameters_are_reported_without_their_values(work: Work, register
     assert "s3cret" not in str(failed.value)
 
 
-def test_a_mapper_takes_a_row_and_the_context(work: Work, register: Register) -> None:
-    register(
-        """
-        def mapper(row, context):
-            return {**row, "first": context.last_success_iso is None, "app": context.small_app.name}
+def test_a_mapper_takes_a_row_and_the_context(work: Work) -> None:
+    def mapper(row: Any, context: Any) -> dict[str, Any]:
+        return {**row, "first": context.last_success_iso is None, "app": context.small_app.name}
 
-        @minutebook.reader("crm", mapper=mapper)
-        def crm(context):
-            return [{"id": 1}]
-        """
-    )
+    minutebook.reader("crm", mapper=mapper)(lambda _context: [{"id": 1}])
     work.apply(domains={"a": CRM})
 
     ran(work)
@@ -198,17 +147,11 @@ def test_a_mapper_takes_a_row_and_the_context(work: Work, register: Register) ->
     assert staged_rows(work, "a") == [{"id": 1, "first": True, "app": "shop"}]
 
 
-def test_a_mapper_changes_drops_and_leaves_out_rows(work: Work, register: Register) -> None:
-    register(
-        """
-        def mapper(row, _context):
-            return None if row["id"] % 2 else {"id": row["id"], "share": 10 / (row["id"] - 20)}
+def test_a_mapper_changes_drops_and_leaves_out_rows(work: Work) -> None:
+    def mapper(row: Any, _context: Any) -> dict[str, Any] | None:
+        return None if row["id"] % 2 else {"id": row["id"], "share": 10 / (row["id"] - 20)}
 
-        @minutebook.reader("crm", mapper=mapper)
-        def factory(_context):
-            return [{"id": n} for n in range(41)]
-        """
-    )
+    minutebook.reader("crm", mapper=mapper)(lambda _context: [{"id": n} for n in range(41)])
     work.apply(domains={"a": CRM})
 
     result = ran(work)
@@ -221,8 +164,8 @@ def test_a_mapper_changes_drops_and_leaves_out_rows(work: Work, register: Regist
     assert sample["why"] == "ZeroDivisionError: division by zero"
 
 
-def test_what_is_no_row_is_left_out(work: Work, register: Register) -> None:
-    register(rows('[{"id": n} for n in range(20)] + [b"x"]'))
+def test_what_is_no_row_is_left_out(work: Work) -> None:
+    register([*({"id": n} for n in range(20)), b"x"])
     work.apply(domains={"a": CRM})
 
     (sample,) = ran(work).details["left_out"]["a"]["samples"]
@@ -232,27 +175,24 @@ def test_what_is_no_row_is_left_out(work: Work, register: Register) -> None:
     }  # fmt: skip
 
 
-def test_a_reader_that_raises_half_way_leaves_the_last_snapshot(
-    work: Work, register: Register, tmp_path: Path
-) -> None:
-    register(
-        """
-        @minutebook.reader("crm")
-        def factory(_context):
-            try:
-                for number in range(5_000):
-                    if number == 3_000 and (FOLDER / "fails").exists():
-                        raise ConnectionError("the CRM is away")
-                    yield {"id": number}
-            finally:
-                with (FOLDER / "closed").open("a") as closed:
-                    closed.write("x")
-        """
-    )
+def test_a_reader_that_raises_half_way_leaves_the_last_snapshot(work: Work) -> None:
+    fails: list[bool] = []
+    closed: list[int] = []
+
+    @minutebook.reader("crm")
+    def factory(_context: Any) -> Iterator[dict[str, Any]]:
+        try:
+            for number in range(5_000):
+                if number == 3_000 and fails:
+                    raise ConnectionError("the CRM is away")
+                yield {"id": number}
+        finally:
+            closed.append(1)
+
     work.apply(domains={"a": CRM})
     ran(work)
     before = work.domains()["a"].staging
-    (tmp_path / "fails").touch()
+    fails.append(True)
 
     with pytest.raises(StepFailed, match="reader crm: ConnectionError: the CRM is away") as failed:
         ran(work)
@@ -260,17 +200,14 @@ def test_a_reader_that_raises_half_way_leaves_the_last_snapshot(
     assert not failed.value.permanent
     assert work.domains()["a"].staging == before
     assert len(staged_rows(work, "a")) == 5_000
-    assert (tmp_path / "closed").read_text() == "xx"
+    assert len(closed) == 2
 
 
-def test_a_reader_may_say_that_trying_again_is_in_vain(work: Work, register: Register) -> None:
-    register(
-        """
-        @minutebook.reader("crm")
-        def factory(_context):
-            raise StepFailed("the contract ended", permanent=True)
-        """
-    )
+def test_a_reader_may_say_that_trying_again_is_in_vain(work: Work) -> None:
+    @minutebook.reader("crm")
+    def factory(_context: Any) -> Iterator[dict[str, Any]]:
+        raise StepFailed("the contract ended", permanent=True)
+
     work.apply(domains={"a": CRM})
 
     with pytest.raises(StepFailed, match="the contract ended") as failed:
@@ -279,8 +216,8 @@ def test_a_reader_may_say_that_trying_again_is_in_vain(work: Work, register: Reg
     assert failed.value.permanent
 
 
-def test_an_unknown_reader_is_reported_with_the_nearest(work: Work, register: Register) -> None:
-    register(rows("[]"))
+def test_an_unknown_reader_is_reported_with_the_nearest(work: Work) -> None:
+    register([])
     work.apply(domains={"a": {"source": {"reader": "crn"}}})
 
     with pytest.raises(StepFailed, match=r'reader "crn" .* did you mean "crm"\?') as failed:
@@ -289,17 +226,15 @@ def test_an_unknown_reader_is_reported_with_the_nearest(work: Work, register: Re
     assert failed.value.permanent
 
 
-def test_a_module_that_cannot_be_imported_is_reported_with_its_reader(
-    work: Work, register: Register
-) -> None:
+def test_a_module_that_cannot_be_imported_is_reported_with_its_reader(work: Work) -> None:
     work.apply(domains={"a": CRM})
 
     with pytest.raises(StepFailed, match=r'reader "crm" .*; absent_readers: ModuleNotFoundError'):
         ran(work, settings={"step_modules": ("absent_readers",)})
 
 
-def test_a_stop_ends_a_reader_and_keeps_the_last_snapshot(work: Work, register: Register) -> None:
-    register(rows('({"id": 1} for _ in iter(int, 1))'))
+def test_a_stop_ends_a_reader_and_keeps_the_last_snapshot(work: Work) -> None:
+    register({"id": 1} for _ in iter(int, 1))
     work.apply(domains={"a": CRM})
     context = work.context(RefreshParameters(), should_stop=lambda: len(work.progress.reports) > 10)
 
@@ -320,21 +255,16 @@ def test_rows_of_a_query_come_into_staging(work: Work) -> None:
     assert staged_rows(work, "a") == [{"name": "shop", "zone": "Europe/Paris"}]
 
 
-def test_a_readers_errors_show_no_secret(
-    work: Work, register: Register, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_readers_errors_show_no_secret(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CRM_TOKEN", "s3cret/&")
 
-    register(
-        """
-        @minutebook.reader("crm", parameters=Since)
-        def factory(context):
-            token = context.parameters.token
-            yield {"id": 1}
-            url = f"https://crm.example.com/?{urlencode({'token': token})}"
-            raise ConnectionError(f"{url} with {token}")
-        """
-    )
+    @minutebook.reader("crm", parameters=Since)
+    def factory(context: Any) -> Iterator[dict[str, Any]]:
+        token = context.parameters.token
+        yield {"id": 1}
+        url = f"https://crm.example.com/?{urlencode({'token': token})}"
+        raise ConnectionError(f"{url} with {token}")
+
     source = {"reader": "crm", "parameters": {"token": "env:CRM_TOKEN"}}
     work.apply(domains={"a": {"source": source}})
 
@@ -432,9 +362,7 @@ def test_another_file_without_a_last_line_end_is_not_cut(work: Work) -> None:
 
 
 @pytest.mark.parametrize("then", ["staged", "confirmed"])
-def test_what_began_later_stays_staged_though_it_ended_first(
-    work: Work, register: Register, then: str
-) -> None:
+def test_what_began_later_stays_staged_though_it_ended_first(work: Work, then: str) -> None:
     """Of two refreshes of a domain, the first to begin is the last to end."""
     newer = "id\n2\n"
     work.write("a.csv", newer)
@@ -450,7 +378,7 @@ def test_what_began_later_stays_staged_though_it_ended_first(
             second[0] = ran(work)
         return False
 
-    register(rows('[{"id": 1}]'))
+    register([{"id": 1}])
     work.apply(domains={"a": CRM})
     work.progress.phases.clear()
     first = refresh.run(work.context(RefreshParameters(), should_stop=meanwhile))
@@ -494,7 +422,7 @@ def test_what_was_read_before_a_later_reading_does_not_confirm_it(work: Work) ->
     assert confirmed == [stored.Staged.OVERTAKEN, stored.Staged.CHANGED]
 
 
-def test_rows_that_came_meanwhile_are_not_lost(work: Work, register: Register) -> None:
+def test_rows_that_came_meanwhile_are_not_lost(work: Work) -> None:
     """Two refreshes merge into the same snapshot: the later one begins anew with the next try."""
     second: list[bool] = []
 
@@ -507,7 +435,7 @@ def test_rows_that_came_meanwhile_are_not_lost(work: Work, register: Register) -
             ran(work)
         return False
 
-    register(rows('[{"id": 1}]'))
+    register([{"id": 1}])
     work.apply(domains={"a": {**CRM, **BY_ID}})
 
     with pytest.raises(StepFailed, match="changed or deleted meanwhile") as failed:
