@@ -106,17 +106,6 @@ def test_a_retry_that_an_outage_kept_names_it(engine: sa.Engine) -> None:
     assert reason.startswith(began)
 
 
-def test_a_retry_after_a_newer_one_that_ended_has_failed_too(engine: sa.Engine) -> None:
-    action = made(engine)
-    id = failed_once(engine, action)
-    ended_well(engine, started(engine, action, 1))
-
-    asked(engine, id)
-
-    assert end_of(engine, id)[0] == "failed"
-    assert owed(engine) == 1
-
-
 def test_such_a_retry_takes_no_short_way(engine: sa.Engine) -> None:
     """Jobs and tasks of the application start what nothing keeps back by one statement."""
     action = made(engine)
@@ -149,18 +138,6 @@ def test_without_a_failed_attempt_it_is_skipped_as_before(engine: sa.Engine) -> 
 
     assert end_of(engine, id) == ("skipped", f"overlap: {running} was running", None)
     assert owed(engine) == 0
-
-
-@pytest.mark.parametrize("overlap", ["queue", "replace"])
-def test_a_retry_never_runs_after_a_newer_occurrence_has_started(
-    engine: sa.Engine, overlap: str
-) -> None:
-    action = made(engine, overlap=overlap)
-    id = failed_once(engine, action)
-    started(engine, action, 1)
-
-    assert not isinstance(asked(engine, id), Claim)
-    assert end_of(engine, id)[0] == "failed"
 
 
 def test_where_operations_may_overlap_a_retry_runs_beside_newer_ones(engine: sa.Engine) -> None:

@@ -2,7 +2,6 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from uuid import UUID
 
 import pytest
 import sqlalchemy as sa
@@ -16,7 +15,7 @@ from models.store.notices import findings, overdue
 from models.store.notices.findings import Found
 from models.store.operations.end import Outcome
 from models.store.scope import WHOLE_INSTALLATION
-from models.tables import action_state, notices
+from models.tables import action_state, notices, operations
 from runtime.database import reading
 from runtime.sections import AlertSettings
 from scheduler.changes import Change, editing
@@ -66,19 +65,19 @@ def test_one_alert_for_an_action_says_that_no_worker_listens(engine: sa.Engine) 
     assert told(engine) == [("overdue", "ops@example.com")]
 
 
-def test_with_a_worker_the_reason_is_another(engine: sa.Engine) -> None:
-    action = make_waiting(engine)
-    act(engine, workers.beat, workers.Heartbeat("quick@here:1", "quick,default", 1))
-
-    assert alert(engine) == [(action.name, "it could not be sent; is the broker running?")]
-
-
-def test_one_that_waits_for_a_worker_says_so(engine: sa.Engine) -> None:
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        ("pending", "it could not be sent; is the broker running?"),
+        ("queued", "it waits in queue quick for a free worker"),
+    ],
+)
+def test_with_a_worker_the_reason_is_another(engine: sa.Engine, state: str, reason: str) -> None:
     action = make_waiting(engine)
     act(engine, workers.beat, workers.Heartbeat("quick@here:1", "quick", 1, slots=1))
-    execute(engine, sa.text("UPDATE operations SET state = 'queued'"))
+    execute(engine, sa.update(operations).values(state=state))
 
-    assert alert(engine) == [(action.name, "it waits in queue quick for a free worker")]
+    assert alert(engine) == [(action.name, reason)]
 
 
 def test_what_a_dead_broker_keeps_is_overdue_for_that(engine: sa.Engine) -> None:
@@ -140,32 +139,20 @@ def test_two_daemons_owe_one_alert(engine: sa.Engine) -> None:
     assert len(alerted) == len(set(alerted)) == len(told(engine)) == 20
 
 
-def run_well(engine: sa.Engine, id: UUID) -> None:
-    claim_as(engine, id, 1, "tests")
-    finish(engine, id, Outcome(OperationState.SUCCESS), alerts=OPS)
-
-
-def test_it_is_told_when_it_runs_again(engine: sa.Engine) -> None:
-    action = make_waiting(engine)
-    alert(engine)
-
-    for minute in (2, 3):
-        at = clock_of(engine).replace(microsecond=0) + minute * MINUTE
-        run_well(engine, make_operation(engine, action, at))
-
-    assert told(engine) == [("overdue", "ops@example.com"), ("overdue over", "ops@example.com")]
-
-
-def test_the_same_one_may_be_overdue_again(engine: sa.Engine) -> None:
+def test_it_is_told_when_it_runs_again_and_when_it_is_overdue_again(engine: sa.Engine) -> None:
     action = make_waiting(engine, policy={"overlap": "allow"})
     alert(engine)
     now = clock_of(engine).replace(microsecond=0)
-    run_well(engine, make_operation(engine, action, now))
-    execute(engine, sa.update(action_state).values(last_run_at=now - 20 * MINUTE))
 
+    for minute in (0, 1):
+        id = make_operation(engine, action, now + minute * MINUTE)
+        claim_as(engine, id, 1, "tests")
+        finish(engine, id, Outcome(OperationState.SUCCESS), alerts=OPS)
+    execute(engine, sa.update(action_state).values(last_run_at=now - 20 * MINUTE))
     alert(engine)
 
-    assert [kind for kind, _ in told(engine)] == ["overdue", "overdue over", "overdue"]
+    kinds = ["overdue", "overdue over", "overdue"]
+    assert told(engine) == [(kind, "ops@example.com") for kind in kinds]
 
 
 def tick_each_minute(engine: sa.Engine, action: Change, minutes: int) -> None:

@@ -67,14 +67,6 @@ def test_what_a_row_does_not_name_is_kept(engine: sa.Engine) -> None:
         pytest.param({"users": ["ann"], "groups": ["shop"]}, ["ann", "ben@example.com"], id="both"),
         pytest.param({"groups": ["all"]}, ["ann", "ben@example.com"], id="everybody"),
         pytest.param({"users": ["nobody"], "groups": ["none"]}, [], id="unknown"),
-        pytest.param(
-            {"groups": ["all"], "only_inactive_users": True}, ["old@example.com"], id="inactive"
-        ),
-        pytest.param(
-            {"groups": ["all"], "only_inactivated_users": True},
-            ["new@example.com"],
-            id="inactivated",
-        ),
     ],
 )
 def test_whom_a_filter_means(engine: sa.Engine, rule: dict[str, Any], expected: list[str]) -> None:

@@ -77,14 +77,6 @@ def test_the_chart_is_of_the_first_figure_over_the_last_summaries() -> None:
     assert trend.points[-1].at == NOW
 
 
-def test_without_a_figure_the_chart_is_of_the_rows() -> None:
-    parts, _after = summarise([make_domain()], past_of({"a": {"rows": 1, "sums": {}}}), NOW)
-
-    trend = parts[0].trend
-    assert trend is not None
-    assert (trend.label, [point.value for point in trend.points]) == ("rows", [1, 3])
-
-
 def test_what_is_kept_is_bounded() -> None:
     sums = {f"c{n}": n for n in range(4)}
     domains = {f"d{n}": {"rows": n, "sums": sums} for n in range(200)}

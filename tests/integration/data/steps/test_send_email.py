@@ -126,23 +126,17 @@ def test_two_attempts_give_the_same_message_id(mailing: Work, smtp: MailServer) 
     assert str(operation_id) in first
 
 
-def test_everybody_refused_for_good_fails_for_good(mailing: Work, smtp: MailServer) -> None:
-    smtp.answers.update(ann="550 nobody here", ben="550 nobody here")
+@pytest.mark.parametrize(("answer", "permanent"), [("550 nobody here", True), ("451 later", False)])
+def test_a_step_that_reaches_nobody_fails(
+    mailing: Work, smtp: MailServer, answer: str, permanent: bool
+) -> None:
+    smtp.answers.update(ann=answer, ben="550 nobody here")
 
-    with pytest.raises(StepFailed, match="no message was accepted: ann: 550 nobody here") as failed:
+    with pytest.raises(StepFailed, match=f"no message was accepted: ann: {answer}") as failed:
         send_email.run(context_of(mailing, smtp))
 
-    assert failed.value.permanent
+    assert failed.value.permanent is permanent
     assert rows(mailing)["ben"] == ("failed", "550 nobody here")
-
-
-def test_everybody_deferred_fails_for_now(mailing: Work, smtp: MailServer) -> None:
-    smtp.answers.update(ann="451 later", ben="550 nobody here")
-
-    with pytest.raises(StepFailed) as failed:
-        send_email.run(context_of(mailing, smtp))
-
-    assert not failed.value.permanent
 
 
 def test_no_server_fails_for_now_and_sends_nothing(mailing: Work) -> None:
