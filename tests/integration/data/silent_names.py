@@ -3,25 +3,18 @@
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from socket import AF_INET, AF_INET6, SOCK_DGRAM, create_server, socket
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
-from uuid import UUID
 
 from data.failures import SourceFailed, Stopped
 from data.fetch.downloads import download
 from data.settings import FetchSettings
-from models.notices import NoticeKind, Target
-from models.store.notices import Notice
-from runtime.clock import utc_now
-from runtime.config import load_settings
 from runtime.egress.request import Request
 from tasks.bounded.limits import Watch
-from tasks.notices.webhook import call
-from tasks.outgoing.failures import Undelivered
 from tests.web_source import Page, web_source
 
 # The resolver puts it before 127.0.0.1.
@@ -59,36 +52,24 @@ def silent_resolver() -> Iterator[None]:
         yield
 
 
-def outcome(act: Callable[[], object]) -> str:
-    try:
-        act()
-    except (SourceFailed, Undelivered) as error:
-        return str(error)
-    except Stopped:
-        return "stopped"
-    return "done"
-
-
 def main(folder: Path) -> None:
     prepare(folder)
 
     def fetch(url: str, timeout_s: float, watch: Watch | None = None) -> str:
         settings = FetchSettings(timeout_s=timeout_s, allow_private=True)
-        return outcome(lambda: download(Request(url), folder / "part", settings, watch or Watch()))
-
-    def notify(url: str, timeout_s: float) -> str:
-        given = {"SCHED_HOOK_TIMEOUT_S": str(timeout_s), "SCHED_HOOK_ALLOW_PRIVATE": "true"}
-        settings = load_settings(folder, given)
-        target, now = Target("webhook", url), utc_now()
-        notice = Notice(UUID(int=1), 1, NoticeKind.RUN_ENDED, target, {}, now)
-        return outcome(lambda: call(notice, settings, is_own=True))
+        try:
+            download(Request(url), folder / "part", settings, watch or Watch())
+        except SourceFailed as error:
+            return str(error)
+        except Stopped:
+            return "stopped"
+        return "done"
 
     with web_source() as web, silent_server(port := urlsplit(web.url).port or 80):
         web.pages["/"] = Page(b"id\n1\n")
         sys.stdout.write(f"silent address: {fetch(f'http://both:{port}/', 2)}\n")
     with silent_resolver():
         sys.stdout.write(f"silent resolver, a fetch: {fetch('http://c.example/', 0.5)}\n")
-        sys.stdout.write(f"silent resolver, a webhook: {notify('http://c.example/', 0.5)}\n")
         watch = Watch()
         threading.Timer(0.5, watch.stop).start()
         sys.stdout.write(

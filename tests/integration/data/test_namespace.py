@@ -57,6 +57,5 @@ def test_a_silent_address_or_resolver_holds_up_nothing_beyond_its_time() -> None
     assert done.stdout.splitlines() == [
         "silent address: done",
         "silent resolver, a fetch: http://c.example/ took longer than SCHED_FETCH_TIMEOUT_S=0.5",
-        "silent resolver, a webhook: http://c.example: gave no answer within 0.5 s",
         "silent resolver, a cancelled fetch: stopped",
     ]

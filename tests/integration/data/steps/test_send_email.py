@@ -27,7 +27,7 @@ from tests.factories import update_operation
 from tests.integration.data.steps.conftest import ANN, BEN, Work, text_of
 from tests.mail_server import MailServer, mail_server
 from tests.servers import free_port
-from tests.transactions import act, execute, fetched
+from tests.transactions import act, fetched
 
 EVE = Recipient("eve", "eve@example.com", None)
 WELCOME = {
@@ -113,17 +113,6 @@ def test_a_delivery_cut_off_while_sending_is_sent_again_under_the_same_id(
 
     assert [message["Message-ID"] for _to, message in smtp.took] == ["<first@example.com>"]
     assert rows(mailing) == {"ann": ("sent", None)}
-
-
-def test_two_attempts_give_the_same_message_id(mailing: Work, smtp: MailServer) -> None:
-    operation_id = mailing.operation()
-    send_email.run(context_of(mailing, smtp, [ANN], operation_id=operation_id))
-    execute(mailing.engine, sa.delete(table))
-    send_email.run(context_of(mailing, smtp, [ANN], operation_id=operation_id))
-
-    first, second = (message["Message-ID"] for _to, message in smtp.took)
-    assert first == second
-    assert str(operation_id) in first
 
 
 @pytest.mark.parametrize(("answer", "permanent"), [("550 nobody here", True), ("451 later", False)])
