@@ -4,7 +4,7 @@ import re
 import pytest
 
 from cron import CronSchedule, InvalidRule
-from cron.fields import DAY, FIELDS, MINUTE, MONTH, WEEKDAY, Field, flags_of
+from cron.fields import DAY, MINUTE, MONTH, WEEKDAY, Field, flags_of
 from tests.tables import table
 
 REFUSED = table(__file__, "an_error_names_the_field_and_what_to_write")
@@ -53,11 +53,6 @@ def test_a_field_holds_the_values_that_debian_reads(
 
     assert expected == {value for value, flag in enumerate(flags) if flag}
     assert len(flags) == field.high + 1
-
-
-@pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
-def test_a_star_is_the_whole_range(field: Field) -> None:
-    assert flags_of(field, "*") == flags_of(field, f"{field.low}-{field.high}")
 
 
 def test_an_error_can_be_pickled() -> None:

@@ -3,7 +3,6 @@ from itertools import pairwise
 from zoneinfo._common import load_data
 
 import pytest
-import pytz
 
 from cron import CronSchedule, InvalidRule
 from cron.zone import END, zone_named
@@ -101,18 +100,3 @@ def test_no_two_changes_of_a_zone_lie_so_close_that_both_are_overlooked() -> Non
         close += [(name, one) for one, other in pairwise(real) if other - one < 6 * 86_400]
 
     assert close == []
-
-
-def test_each_city_is_found_on_every_continent() -> None:
-    cities = [name for name in pytz.common_timezones if name.count("/") == 1]
-    wrong = [name for name in cities if not is_found(name)]
-
-    assert wrong == []
-
-
-def is_found(name: str) -> bool:
-    """Return whether a zone's city on another continent leads to a zone of this city."""
-    city = name.partition("/")[2]
-    with pytest.raises(InvalidRule) as caught:
-        zone_named(f"Antartica/{city}")
-    return f"/{city}'" in str(caught.value)

@@ -208,10 +208,3 @@ def test_options_of_rabbitmq_name_no_lists() -> None:
     app.conf.update(broker_transport_options={"sep": ":"})
 
     assert beat.schedule_of(app)["broker_options"] == {}
-
-
-def test_a_long_option_that_is_left_out_is_shown_in_part() -> None:
-    found = moved(crontab("5", "0"), options={"link": {"task": "tasks.next", "args": [1, 2, 3, 4]}})
-
-    (remark,) = found.remarks
-    assert remark == "the option link [{'task': 'tasks.next', 'args': [1, 2, 3… is left out"

@@ -8,7 +8,6 @@ from celery import Celery
 from celery.beat import ScheduleEntry, Scheduler
 from celery.schedules import schedule
 from kombu import Exchange, Queue
-from kombu.common import Broadcast
 
 from minutebook.beat.messages import Unsendable, message_of_entry
 
@@ -135,13 +134,6 @@ def test_what_a_registered_task_says_is_added() -> None:
     assert message_options(app, {}) == {"queue": "celery", "priority": 5, "expires": 60}
     # Celery adds the default priority to tasks that it knows.
     assert message_options(app, {}, "tasks.other") == {"queue": "celery"}
-
-
-def test_a_broadcast_is_no_queue() -> None:
-    app = application({"task_queues": (Broadcast("all workers"),)})
-    found = message_options(app, {"queue": "all workers"})
-
-    assert found == {"exchange": "all workers", "routing_key": "celery"}
 
 
 def test_a_message_without_a_routing_key_is_refused() -> None:

@@ -83,18 +83,6 @@ def test_an_end_beyond_the_calendar_is_none() -> None:
         assert len(first(5, rrule=f"FREQ=YEARLY;{end}", at="09:00")) == 5
 
 
-def test_the_plan_keeps_the_rule_and_reads_it_again() -> None:
-    made = plan(
-        rrule="rrule:freq=monthly;byday=-1fr", at="18:00", starting_at="2026-11-30", **PARIS
-    )
-
-    (rule,) = made.rules
-    assert rule.resolved().model_dump(mode="json", by_alias=True)["rrule"] == (
-        "FREQ=MONTHLY;BYDAY=-1FR"
-    )
-    assert rule.words("UTC") == ("FREQ=MONTHLY;BYDAY=-1FR at 18:00, Europe/Paris")
-
-
 def test_the_words_show_the_first_day_where_it_matters() -> None:
     made = plan(
         rrule="FREQ=WEEKLY;INTERVAL=2;BYDAY=MO", at="09:00", starting_at="2026-11-30", **PARIS
