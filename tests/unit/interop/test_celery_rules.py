@@ -4,10 +4,9 @@ from random import Random
 from typing import Any
 
 import pytest
-from celery.schedules import crontab
 
 from cron import CronSchedule
-from interop.celery_rules import Crontab
+from interop.celery_rules import Crontab, engine_of
 from interop.entries import CannotMove
 from tests.tables import table
 
@@ -69,11 +68,8 @@ def _written(random: Random, low: int, high: int) -> str:
     return random.choice(forms)
 
 
-def _matching(fields: tuple[str, ...], since: datetime, until: datetime) -> list[datetime]:
-    """Return the minutes in (since, until] that are in all five sets of Celery's crontab."""
-    names = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
-    engine: Any = crontab(**dict(zip(names, fields, strict=True)))
-    days = (until - since).days
+def matching(engine: Any, since: datetime, days: int) -> list[datetime]:
+    """Return the minutes of these days that are in all five sets of Celery's crontab."""
     midnights = [since + timedelta(days=number) for number in range(days)]
     return [
         day + timedelta(hours=hour, minutes=minute)
@@ -102,6 +98,6 @@ def test_every_rule_has_the_days_and_times_of_its_crontab() -> None:
             refused += 1
             continue
 
-        expected = _matching(fields, since, until)
+        expected = matching(engine_of(fields), since, 400)
         assert expected == found.between(since - second, until - second), fields
     assert 0 < refused < 100

@@ -15,6 +15,7 @@ from models.action.document import ParseContext, ScheduledActionModel, parse_act
 from models.action.schedule import NO_UID
 from tasks.built_in import built_in_steps
 from tests.tables import table
+from tests.unit.interop.test_to_beat import random_rule
 
 NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
 CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
@@ -89,14 +90,8 @@ def test_a_job_fires_when_its_action_is_due(when: object, rest: Any) -> None:
 def test_the_instants_of_random_rules_are_the_same() -> None:
     random, until = Random(21), NOW + timedelta(days=400)
 
-    def field(low: int, high: int) -> str:
-        first = random.randint(low, high)
-        last = random.randint(first, high)
-        return random.choice(["*", f"*/{random.randint(1, 9)}", str(first), f"{first}-{last}"])
-
     for _ in range(30):
-        fields = field(0, 23), field(1, 28), field(1, 12), field(0, 7)
-        when = {"cron_rule": f"{random.randint(0, 59)} {' '.join(fields)}", "timezone": "UTC"}
+        when = {"cron_rule": random_rule(random), "timezone": "UTC"}
 
         assert fired(loaded(moved(when)), NOW, until) == due(when, NOW, until), when
 
