@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from models.operation import AttemptKey
 from models.store.operations.heartbeat import NO_NEWS, ProgressUpdate
-from tasks.progress import LineHandler, Progress
+from tasks.progress import WRITTEN_EVERY_S, LineHandler, Progress
 from tasks.step_states import Script
 
 ONE, TWO = {"message": "one"}, {"message": "two"}
@@ -61,6 +61,13 @@ def test_what_cannot_be_written_stays_new_and_does_not_hide_what_is_newer(news: 
         write()
 
     assert taken(news) == ProgressUpdate({"phase": "b", "message": "first"}, [ONE])
+
+
+def test_what_is_new_is_due_half_a_second_after_the_last_write(news: Progress) -> None:
+    assert news.due_at() is None
+    news._put({"processed": 1})
+
+    assert news.due_at() == news._taken_at + WRITTEN_EVERY_S
 
 
 def kept(news: Progress, *records: tuple[object, ...]) -> list[str]:

@@ -53,6 +53,14 @@ def test_a_job_allows_no_other_step() -> None:
         read({"job": step, "refresh": True})
 
 
+def test_a_job_s_meta_has_at_most_four_kilobytes() -> None:
+    step = {"url": "https://example.com/feed", "meta": {"x": "y" * 4088}}
+
+    assert read({"job": step})
+    with pytest.raises(ValidationError, match=r"too long \(4097 bytes as JSON\)"):
+        read({"job": {**step, "meta": {"x": "y" * 4089}}})
+
+
 def test_the_number_of_steps_is_limited() -> None:
     with pytest.raises(ValidationError) as refused:
         read({f"s{n}": True for n in range(101)})
