@@ -47,10 +47,6 @@ def only(text: str, *, is_system: bool = False) -> Any:
     return found
 
 
-def step(text: str) -> Any:
-    return only(text).document["operations"]["command"]
-
-
 def test_a_plain_line_becomes_a_program_with_crons_own_policy() -> None:
     found = only("15 2 * * * /srv/backup.sh --full")
 
@@ -69,7 +65,7 @@ def test_a_plain_line_becomes_a_program_with_crons_own_policy() -> None:
     table(__file__, "a_command_keeps_its_shell_input_and_settings"),
 )
 def test_a_command_keeps_its_shell_input_and_settings(line: str, command: object) -> None:
-    assert step(line) == command
+    assert only(line).document["operations"]["command"] == command
 
 
 def test_mailto_becomes_a_hook_and_says_what_differs() -> None:

@@ -11,11 +11,6 @@ from tests.factories import make_plan, make_rule
 NOW = datetime(2026, 11, 25, tzinfo=UTC)
 
 
-def notes(rule: str, zone: str) -> tuple[str, ...]:
-    plan = make_plan(make_rule(cron_rule=rule, timezone=zone))
-    return daylight_notes(plan, NOW, NOW + YEAR)
-
-
 PARIS_IN_SPRING = (
     "2027-03-28 02:30 does not exist in Europe/Paris: runs at Sun 2027-03-28 03:00 +02:00"
 )
@@ -46,7 +41,9 @@ NEW_YORK_IN_AUTUMN = (
     ],
 )
 def test_a_note_names_both_answers(rule: str, zone: str, expected: tuple[str, ...]) -> None:
-    assert notes(rule, zone) == expected
+    plan = make_plan(make_rule(cron_rule=rule, timezone=zone))
+
+    assert daylight_notes(plan, NOW, NOW + YEAR) == expected
 
 
 def test_an_occurrence_that_croniter_lacks_is_named_too() -> None:

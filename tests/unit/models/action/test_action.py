@@ -21,7 +21,6 @@ from models.action.intervals import IntervalModel
 from models.action.plan import Plan
 from models.action.recipients import RecipientFilterModel
 from models.action.rules import CronModel
-from models.errors import InvalidAction
 from models.events import Happened
 from tests.factories import STEPS
 from tests.unit.models.action.minimal import NOW, action
@@ -55,18 +54,9 @@ USER_STEPS = {
 }
 
 
-def make_context(**changes: Any) -> ParseContext:
-    return ParseContext(**{"default_zone": "Europe/Paris", "now": NOW, "steps": STEPS, **changes})
-
-
 def parse(document: object, **changes: Any) -> ScheduledActionModel:
-    return parse_action(document, make_context(**changes))
-
-
-def problems(document: object, **changes: Any) -> dict[str, str]:
-    with pytest.raises(InvalidAction) as refused:
-        parse(document, **changes)
-    return {problem.path: problem.remedy for problem in refused.value.problems}
+    known: dict[str, Any] = {"default_zone": "Europe/Paris", "now": NOW, "steps": STEPS, **changes}
+    return parse_action(document, ParseContext(**known))
 
 
 def test_the_first_example_is_parsed() -> None:

@@ -40,25 +40,11 @@ def writes_of_state(file: Path) -> list[int]:
     ]
 
 
-def product_files() -> list[Path]:
-    """Return every Python file that may write to the database."""
-    rooms = (
-        "broker",
-        "cli",
-        "models",
-        "processes",
-        "scheduler",
-        "data",
-        "tasks",
-        "services",
-    )
-    return [file for room in rooms for file in (ROOT / room).rglob("*.py")]
-
-
 def test_no_other_module_writes_the_state_of_an_operation() -> None:
-    found = {str(file.relative_to(ROOT)): writes_of_state(file) for file in product_files()}
+    rooms = ("broker", "cli", "models", "processes", "scheduler", "data", "tasks", "services")
+    files = [file for room in rooms for file in (ROOT / room).rglob("*.py")]
 
-    assert {file: lines for file, lines in found.items() if lines} == {}
+    assert {file: lines for file in files if (lines := writes_of_state(file))} == {}
 
 
 def test_a_write_of_the_state_elsewhere_is_found(tmp_path: Path) -> None:

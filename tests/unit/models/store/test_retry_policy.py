@@ -9,8 +9,6 @@ from tests.factories import make_plan
 from tests.ticks import MINUTE
 
 RETRY = RetryModel.model_validate({"max_attempts": 5, "backoff": ["PT1M", "PT5M", "PT15M"]})
-
-
 PLAN = make_plan(retry=RETRY)
 
 
