@@ -1,5 +1,3 @@
-"""The daemon's shell stays thin and never loads the code of a step."""
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""`beat_schedule` of a real Celery application, as `python -m minutebook export` writes it."""
-
 import json
 from datetime import UTC, datetime
 from typing import Any

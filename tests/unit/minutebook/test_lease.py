@@ -1,5 +1,3 @@
-"""The lease of an attempt: when its work must end, and how it is made to."""
-
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

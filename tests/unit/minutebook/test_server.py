@@ -1,5 +1,3 @@
-"""A worker's way to the server: which one it is, and what it says of one that does not answer."""
-
 import json
 import socket
 import ssl

@@ -1,5 +1,3 @@
-"""What is importable from `models`, `scheduler` and `tasks`, and what that costs."""
-
 import subprocess
 import sys
 from pathlib import Path

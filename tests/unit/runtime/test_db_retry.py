@@ -1,5 +1,3 @@
-"""What is tried again: writes while the database is away, with the words for it, and claims."""
-
 from uuid import uuid4
 
 import pytest

@@ -1,5 +1,3 @@
-"""What killed processes leave in the system's temporary folder goes at the next start."""
-
 import os
 import shutil
 import signal

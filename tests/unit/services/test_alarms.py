@@ -1,5 +1,3 @@
-"""What is broken is told once, when it has lasted, and once more when it is over."""
-
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID

@@ -1,5 +1,3 @@
-"""A cause stands first, and what follows from it is folded under it and counted."""
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

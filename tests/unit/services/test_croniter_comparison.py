@@ -1,5 +1,3 @@
-"""A note at save names what croniter would do otherwise around a clock change."""
-
 from datetime import UTC, datetime
 
 import pytest

@@ -1,5 +1,3 @@
-"""The verdict is that of the worst finding; each fact of an installation makes its findings."""
-
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""A child process starts quickly: it loads what its one call needs."""
-
 import subprocess
 import sys
 

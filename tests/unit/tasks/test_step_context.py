@@ -1,5 +1,3 @@
-"""What an action knows is read when a step asks for it, and only what it asked for is kept."""
-
 from models.store.operations.heartbeat import RunHistory
 from tasks.step_context import WorkContext
 

@@ -1,5 +1,3 @@
-"""Entries of a real Celery application, and those that it could not send."""
-
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime

@@ -86,9 +86,6 @@ def test_the_stored_document_has_real_booleans_and_no_other_change() -> None:
     }
 
 
-# -- steps ----------------------------------------------------------------------------------------
-
-
 def test_steps_run_in_a_fixed_order_with_user_steps_last() -> None:
     operations = {
         "upload": {"target": "x"},
@@ -144,9 +141,6 @@ def test_the_weight_of_the_steps_chooses_the_queue(operations: object, queue: st
     assert (plan.queue, plan.is_heavy) == (queue, queue == "heavy")
 
 
-# -- plans ---------------------------------------------------------------------------------------
-
-
 def test_the_plan_of_an_event_action_has_its_subjects() -> None:
     when = {"after": "instance.user.last_seen", "delay": "P30D"}
     recipients = {"groups": ["shop"], "include_inactive_users": "true"}
@@ -181,9 +175,6 @@ def test_a_plan_has_the_same_occurrences_while_rule_and_subjects_stay() -> None:
         {"policy": {"ends_at": "2199-01-01T00:00:00Z"}},
     ):
         assert not plan.has_same_occurrences(changed(**change))
-
-
-# -- stored documents ----------------------------------------------------------------------------
 
 
 def test_an_interval_without_a_start_begins_one_interval_after_its_creation() -> None:
@@ -274,12 +265,6 @@ def test_a_stored_document_has_the_same_plan_in_any_zone(
     assert Plan.from_json(plan_of(first).to_json()) == plan_of(first)
 
 
-# -- due dates -----------------------------------------------------------------------------------
-
-
-# -- tolerant load -------------------------------------------------------------------------------
-
-
 def test_a_load_ignores_unknown_keys_and_keeps_unknown_steps() -> None:
     document = action(
         colour="red",
@@ -294,9 +279,6 @@ def test_a_load_ignores_unknown_keys_and_keeps_unknown_steps() -> None:
     refresh, paint = loaded.operations.steps
     assert refresh.parameters == {"domains": ["a"]}
     assert (paint.spec, paint.parameters) == (None, {"with": "brush"})
-
-
-# -- hash ----------------------------------------------------------------------------------------
 
 
 def test_the_order_of_keys_does_not_change_the_hash() -> None:

@@ -1,5 +1,3 @@
-"""Operations change their state in one module, by the table of legal moves."""
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""When an event makes something due; the range of events that is asked for is exact."""
-
 from datetime import UTC, datetime, timedelta
 
 import pytest
