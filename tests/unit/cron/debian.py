@@ -3,7 +3,7 @@
 Nothing here comes from `cron/`. Offsets are zoneinfo's, read from the tzdata wheel alone.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.resources import files
@@ -126,13 +126,10 @@ def changes(name: str, since: int, until: int, stride: int = 86400) -> Iterator[
 
 def wakeups(change: Change, start: int, end: int) -> Wakeups:
     """Run the main loop in the UTC seconds [start, end) around one change of the clock."""
-    return look_out(
-        lambda second: change.before if second < change.second else change.after, start, end
-    )
 
+    def offset_at(second: int) -> int:
+        return change.before if second < change.second else change.after
 
-def look_out(offset_at: Callable[[int], int], start: int, end: int) -> Wakeups:
-    """Run the main loop in the UTC seconds [start, end) on a clock with these offsets."""
     seen = Wakeups({}, {})
     virtual = (start + offset_at(start)) // 60 - 1
     for second in range(start, end, 60):
