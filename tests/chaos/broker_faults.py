@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Callable
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
 import sqlalchemy as sa
 from kombu import Connection, Producer
@@ -14,39 +14,14 @@ from models.worker_kinds import OURS
 from runtime.database import reading
 from tests.acceptance.installation import Installation
 from tests.chaos.faults import Fault, Later
+from tests.chaos.in_rabbitmq import InRabbitMQ
+from tests.chaos.in_redis import InRedis
+from tests.rabbitmq import RabbitMQ
+from tests.servers import Broker
 
 MOST_FORGED = 20
-
-
-class Server(Protocol):
-    @property
-    def url(self) -> str:
-        """The broker's URL for Celery."""
-
-    def start(self) -> None:
-        """Start it, with the data that it has."""
-
-    def stop(self, how: signal.Signals) -> None:
-        """Stop it; its data stay."""
-
-    def forget(self) -> None:
-        """Remove the data of a stopped server."""
-
-    def send_signal(self, number: signal.Signals) -> None:
-        """Send a signal to its processes."""
-
-
-class Messages(Protocol):
-    """The messages for workers in a broker."""
-
-    def flush(self) -> None:
-        """Lose all."""
-
-    def repeat(self) -> None:
-        """Deliver some of those that wait twice more."""
-
-    def shuffle(self, random: Random) -> None:
-        """Deliver those that wait in another order."""
+Server = Broker | RabbitMQ
+Messages = InRedis | InRabbitMQ
 
 
 class BrokerFaults:

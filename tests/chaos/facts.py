@@ -5,6 +5,8 @@ A row is a dict: instants are aware UTC, ids are text, JSON is parsed.
 
 import json
 import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -46,30 +48,25 @@ class Facts:
 
 
 def from_sqlite(database: Path, log: Path, journal: Path) -> Facts:
-    connection = sqlite3.connect(database)
-    connection.execute("BEGIN")
-    try:
-        tables = {
-            table: _rows(columns, connection.execute(_selecting(table)).fetchall())
-            for table, columns in COLUMNS.items()
-        }
-    finally:
-        connection.close()
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("BEGIN")
+        tables = tables_by(lambda query: connection.execute(query).fetchall())
     return Facts(tables, read_lines(log), read_lines(journal))
 
 
 def from_postgresql(url: str, log: Path, journal: Path) -> Facts:
     with psycopg.connect(url) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        tables = {
-            table: _rows(columns, connection.execute(_selecting(table).encode()).fetchall())
-            for table, columns in COLUMNS.items()
-        }
+        tables = tables_by(lambda query: connection.execute(query.encode()).fetchall())
     return Facts(tables, read_lines(log), read_lines(journal))
 
 
-def _selecting(table: str) -> str:
-    return f"SELECT {COLUMNS[table]} FROM {SOURCES.get(table, table)}"
+def tables_by(read: Callable[[str], list[Any]]) -> dict[str, list[Row]]:
+    """Return all rows that the checker looks at, by their tables."""
+    return {
+        table: _rows(columns, read(f"SELECT {columns} FROM {SOURCES.get(table, table)}"))
+        for table, columns in COLUMNS.items()
+    }
 
 
 def read_lines(path: Path) -> list[Row]:

@@ -18,7 +18,7 @@ from models.operation import ENDED
 from runtime.config import Settings, load_settings
 from scheduler.changes.change import create_all
 from tests.chaos.clock import PASSED_S, Clock
-from tests.chaos.facts import COLUMNS, Facts, _line, _rows, _selecting, instant_of
+from tests.chaos.facts import Facts, _line, instant_of, tables_by
 from tests.chaos.faults import Fault
 from tests.factories import set_back
 from tests.servers import PostgreSQL
@@ -405,11 +405,7 @@ class World:
         self.watch.forget()
 
     def facts(self) -> Facts:
-        tables = {
-            name: _rows(columns, self.database.rows(_selecting(name)))
-            for name, columns in COLUMNS.items()
-        }
-        return Facts(tables, list(self.log), list(self.journal))
+        return Facts(tables_by(self.database.rows), list(self.log), list(self.journal))
 
     def _tz_release(self) -> str:
         """Return the tz release of the running process; of none, the newest."""

@@ -73,12 +73,7 @@ def test_entries_become_actions(app: Celery, broker: Broker) -> None:
 
     made = found(app)
 
-    assert {name: one.kind for name, one in made.items()} == {
-        "daily": "same",
-        "often": "same",
-        "halves": "same",
-        "by rrule": "same",
-    }
+    assert [one.kind for one in made.values()] == ["same"] * 4
     documents = {name: one.document or {} for name, one in made.items()}
     assert documents["daily"] == {
         "name": "daily",
@@ -107,7 +102,6 @@ TOKYO = BEGIN.astimezone(timezone(timedelta(hours=9)))
 @pytest.mark.parametrize(
     ("rule", "when"),
     [
-        pytest.param(rrule("DAILY", BEGIN), {"rrule": "FREQ=DAILY;INTERVAL=1"}, id="daily"),
         pytest.param(
             rrule("WEEKLY", BEGIN, interval=2, byweekday=[0, 3]),
             {"rrule": "FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,TH"},
@@ -119,11 +113,6 @@ TOKYO = BEGIN.astimezone(timezone(timedelta(hours=9)))
             id="weekdays",
         ),
         pytest.param(
-            rrule("MONTHLY", BEGIN, bymonthday=(1, -1)),
-            {"rrule": "FREQ=MONTHLY;INTERVAL=1;BYMONTHDAY=1,-1"},
-            id="first_and_last_day",
-        ),
-        pytest.param(
             rrule("MONTHLY", BEGIN, byweekday=[0, 1, 2, 3, 4], bysetpos=-1),
             {"rrule": "FREQ=MONTHLY;INTERVAL=1;BYSETPOS=-1;BYDAY=MO,TU,WE,TH,FR"},
             id="last_work_day",
@@ -132,11 +121,6 @@ TOKYO = BEGIN.astimezone(timezone(timedelta(hours=9)))
             rrule("YEARLY", BEGIN, bymonth=[3, 9], bymonthday=1),
             {"rrule": "FREQ=YEARLY;INTERVAL=1;BYMONTH=3,9;BYMONTHDAY=1"},
             id="months",
-        ),
-        pytest.param(
-            rrule("YEARLY", BEGIN, byweekno=20, byweekday=MO),
-            {"rrule": "FREQ=YEARLY;INTERVAL=1;BYWEEKNO=20;BYDAY=MO"},
-            id="week_of_the_year",
         ),
         pytest.param(
             rrule("DAILY", BEGIN, count=1_000),
@@ -192,7 +176,6 @@ def test_a_recurrence_rule_moves_as_redbeat_keeps_it(
         pytest.param(rrule("YEARLY", BEGIN, byeaster=0), "has byeaster", id="easter"),
         pytest.param(rrule("DAILY", BEGIN, bysecond=[0, 30]), "(bysecond)", id="seconds"),
         pytest.param(rrule("HOURLY", LATER, interval=6), "its rule is HOURLY", id="hourly"),
-        pytest.param(rrule("MINUTELY", LATER), "its rule is MINUTELY", id="each_minute"),
         pytest.param(
             rrule("DAILY", BEGIN.astimezone(timezone(timedelta(hours=5, minutes=30)))),
             "has the offset +05:30",
@@ -272,27 +255,6 @@ def test_an_entry_whose_definition_is_gone_is_named(app: Celery, broker: Broker)
         "gone": "cannot", "half": "cannot", "other": "same",
     }  # fmt: skip
     assert {made["gone"].why, made["half"].why} == {GONE}
-
-
-@pytest.mark.parametrize(
-    ("args", "kwargs"),
-    [
-        ([NOW], {}),
-        ([1, [2, {"a": [NOW]}]], {}),
-        ([], {"days": [{"begin": 1, "end": NOW}]}),
-    ],
-)
-def test_an_object_that_json_cannot_hold_is_refused(
-    app: Celery, broker: Broker, args: list[Any], kwargs: dict[str, Any]
-) -> None:
-    save(app, "it", crontab("5", 0), args=args, kwargs=kwargs)
-    save(app, "other", crontab("5", 0))
-
-    made = found(app)
-
-    assert made["other"].kind == "same"
-    assert [one.kind for name, one in made.items() if name != "other"] == ["cannot"]
-    assert any("JSON cannot hold" in one.why and "datetime" in one.why for one in made.values())
 
 
 SHOP = """
