@@ -4,7 +4,6 @@ import json
 from datetime import timedelta
 from typing import Any
 
-import pytest
 import sqlalchemy as sa
 
 from models.sql import read_clock
@@ -15,9 +14,8 @@ from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes.change import create_all
 from services import changes
-from services.installation import Installation
 from services.upcoming import show
-from tests.factories import author, make_document
+from tests.factories import author, installation_on, make_document
 from tests.integration.cli.conftest import Call, Write
 from tests.statements import executed
 
@@ -33,32 +31,22 @@ def mails(number: int, **changes: Any) -> dict[str, Any]:
     )
 
 
-@pytest.fixture
-def installation(settings: Settings, engine: sa.Engine) -> Installation:
-    opened = Installation(settings.home)
-    opened.__dict__ |= {"settings": settings, "engine": engine}
-    return opened
-
-
-def statements(installation: Installation, number: int) -> tuple[int, int]:
-    """Return how many statements it takes to create so many actions, and to apply them again."""
-    documents = [mails(n) for n in range(number, 2 * number)]
-    counted: list[int] = []
-    for _ in range(2):
-        with executed(installation.engine) as seen:
-            made = changes.apply(installation, documents)
-        assert len(made.root) == number
-        assert all(one.warnings for one in made.root)
-        counted.append(len(seen))
-    return counted[0], counted[1]
-
-
 def test_the_number_of_statements_does_not_grow_with_the_actions(
-    installation: Installation,
+    settings: Settings, engine: sa.Engine
 ) -> None:
-    few = statements(installation, 3)
+    installation = installation_on(engine, settings)
 
-    many = statements(installation, 60)
+    def statements(number: int) -> list[int]:
+        """Count those that create so many actions, and those that apply them again."""
+        documents, counted = [mails(n) for n in range(number, 2 * number)], []
+        for _ in range(2):
+            with executed(engine) as seen:
+                made = changes.apply(installation, documents)
+            assert len([one for one in made.root if one.warnings]) == number
+            counted.append(len(seen))
+        return counted
+
+    few, many = statements(3), statements(60)
 
     assert all(more <= less for more, less in zip(many, few, strict=True))
 
@@ -104,8 +92,9 @@ def test_a_dry_run_shows_the_old_rule_in_its_own_zone(call: Call, write: Write) 
 
 
 def test_a_date_that_passed_during_a_pause_is_said_at_resume_and_in_the_list(
-    installation: Installation, engine: sa.Engine
+    settings: Settings, engine: sa.Engine
 ) -> None:
+    installation = installation_on(engine, settings)
     with reading(engine) as connection:
         soon = read_clock(connection).replace(microsecond=0) + timedelta(seconds=2)
     once = make_document(name="once", when={"due_date": soon.isoformat()}, active=False)

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -10,67 +9,9 @@ from models.tables import actions
 from runtime.config import load_settings
 from runtime.database import make_engine
 from tests.factories import make_document, spoil
-from tests.integration.cli.conftest import Call, Result, Write
+from tests.integration.cli.conftest import Call, Write
 
 FAR = {"every": "PT1H", "starting_at": "2100-01-01T00:00:00Z"}
-SHOP: dict[str, Any] = {
-    "name": "shop",
-    "title": "The Shop",
-    "zone": "Europe/Paris",
-    "owner": "team sales",
-    "domains": {"orders": {"source": {"file": "shop/orders.csv"}}},
-    "settings": {"currency": "EUR"},
-}
-
-
-@pytest.fixture
-def shop(call: Call, write: Write) -> Result:
-    return call("app", "apply", write(SHOP, "shop.json"))
-
-
-def test_all_problems_of_all_files_are_told_and_nothing_is_stored(call: Call, write: Write) -> None:
-    files = [
-        write({"name": "good"}, "good.json"),
-        write({"name": "Bad"}, "bad.json"),
-        write("{", "broken.json"),
-        write({"name": "good", "zone": "Pariss"}, "twice.json"),
-        write({"name": "good"}, "again.json"),
-    ]
-
-    done = call("app", "apply", *files)
-
-    assert done.code == 2
-    told = sorted(line.split(":")[1].rsplit("/", 1)[-1] for line in done.err.splitlines())
-    assert told == ["again.json", "bad.json", "broken.json", "twice.json"]
-    assert "zone 'Pariss'" in done.err
-    assert [one["name"] for one in call("app", "list", "--json").json] == ["default"]
-
-
-def test_show_tells_how_it_stands(call: Call, write: Write, shop: Result) -> None:
-    call("--app", "shop", "action", "add", write(make_document()))
-    call("--app", "shop", "user", "add", "ann@example.com", "--group", "staff")
-
-    found = call("app", "show", "shop", "--json").json
-    printed = call("app", "show", "shop")
-
-    assert found["document"]["settings"] == {"currency": "EUR"}
-    assert (found["users"], found["groups"]) == (1, 1)
-    # Its maintenance is one.
-    assert found["actions"] == {"total": 2, "active": 2}
-    assert (found["data"]["status"], found["data"]["blocking_maintenance"]) == ("empty", False)
-    assert found["domains"] == [
-        {
-            "name": "orders",
-            "staged_rows": None,
-            "refreshed_at": None,
-            "published_rows": None,
-            "published_at": None,
-        }
-    ]
-    assert printed.code == 0
-    assert "actions     2, 2 active" in printed.out
-    assert "data        empty" in printed.out
-    assert call("app", "show", "shp").code == 2
 
 
 @pytest.fixture

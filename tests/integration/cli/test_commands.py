@@ -124,18 +124,6 @@ def test_on_a_terminal_a_run_that_would_mail_asks(
     assert said is stored
 
 
-@pytest.mark.parametrize("command", [("migrate",), ("app", "add", "shop")])
-def test_a_command_that_makes_a_home_folder_says_so(
-    call: Call, tmp_path: Path, command: tuple[str, ...]
-) -> None:
-    home = tmp_path / "new"
-
-    made = call("--home", str(home), *command)
-
-    assert (made.code, home.is_dir()) == (0, True)
-    assert made.err == f"warning: made a new Minutebook in {home}; --home names another folder\n"
-
-
 @pytest.mark.parametrize(
     ("at", "code", "told"),
     [

@@ -1,4 +1,4 @@
-"""`action edit` and `action rename`: a document in an editor, which is a program of each test."""
+"""`action edit`: a document in an editor, which is a program of each test."""
 
 import json
 import re
@@ -184,18 +184,3 @@ def test_on_a_terminal_a_faulty_document_comes_back_with_its_faults(
     assert ("revision 2" in asked.out.splitlines()[-1]) is (answer == "y")
     if answer == "n":
         assert json.loads(kept(asked.err))["when"]["cron_rule"] == "5 * * * *"
-
-
-def test_a_renamed_action_keeps_its_uid_and_its_runs(call: Call, hourly: str) -> None:
-    before = call("action", "show", hourly, "--json").json
-    ran = call("action", "run", hourly, "--json").json["id"]
-
-    renamed = call("action", "rename", hourly, "by night")
-
-    assert renamed.out == f"renamed nightly to by night ({before['uid']}), revision 2\n"
-    after = call("action", "show", "by night", "--json").json
-    assert (after["uid"], after["next"]) == (before["uid"], before["next"])
-    assert [one["id"] for one in after["operations"]] == [ran]
-    assert (
-        call("action", "rename", "by night", "by night").out == "by night is as it was, enabled\n"
-    )

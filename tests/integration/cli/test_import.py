@@ -121,16 +121,6 @@ def test_no_source_changes_what_another_one_made(
         assert "warning" not in made.err
 
 
-def test_what_an_import_changes_is_named(call: Call, tmp_path: Path) -> None:
-    for number, folder in enumerate(("shop", "bank")):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "same").write_text(beat_at(5 + number))
-        made = call("import", "beat", str(tmp_path / folder / "same"), "--apply")
-
-    assert made.out == "created 0, changed 1, unchanged 0\n"
-    assert "an earlier import made them otherwise; if that was another file" in made.err
-
-
 def test_an_action_whose_line_was_changed_is_named(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,24 +89,6 @@ def test_cancel_says_what_it_did(call: Call, engine: sa.Engine) -> None:
     assert (again.code, again.err) == (2, f"error: 1 left out: it is cancelled ({waiting})\n")
 
 
-def test_each_attempt_is_shown_with_its_error(call: Call, engine: sa.Engine) -> None:
-    failed = make_failed(engine, make_action(engine))
-    call("run", "retry", str(failed))
-    with engine.begin() as connection:
-        claim(connection, failed, 2, "tests", alerts=NO_ALERTS)
-
-    shown = call("run", "show", str(failed)).out
-    tries = call("run", "show", str(failed), "--json").json["attempts"]
-
-    assert "attempt 1: failed, began " in shown
-    assert ": no such host\n" in shown
-    assert "attempt 2: running" in shown
-    assert [(one["attempt"], one["state"], one["error"]) for one in tries] == [
-        (1, "failed", "no such host"),
-        (2, "running", None),
-    ]
-
-
 # backfill
 
 
@@ -114,19 +96,6 @@ def local(back: int) -> str:
     """Return a full hour, so many hours ago, as a clock in Tokyo shows it."""
     at = utc_now().replace(minute=0, second=0, microsecond=0) - back * HOUR
     return at.astimezone(ZoneInfo("Asia/Tokyo")).strftime("%Y-%m-%dT%H:%M")
-
-
-def test_a_dry_run_says_what_it_would_do(call: Call, engine: sa.Engine) -> None:
-    make_action(engine, when=HOURLY)
-    ends = ("--from", local(9), "--to", local(5))
-
-    told = call("backfill", "every minute", *ends, "--dry-run")
-    found = call("backfill", "every minute", *ends, "--dry-run", "--json").json
-
-    assert told.out.startswith("every minute would have 5 recorded, 0 repeated, 0 passed over; no")
-    assert (found["recorded"], found["mode"]) == (5, "all")
-    assert (found["first"], found["last"]) == (found["from"], found["to"])
-    assert call("action", "show", "every minute", "--json").json["backfills"] == []
 
 
 def test_the_ends_of_a_range_may_count_back_from_now(call: Call, engine: sa.Engine) -> None:

@@ -42,16 +42,6 @@ def test_another_small_app_is_unknown(call: Call, theirs: dict[str, str]) -> Non
     assert _stored(call, theirs) == before
 
 
-def test_another_small_app_is_neither_listed_nor_named(call: Call, theirs: dict[str, str]) -> None:
-    listed = call("--app", "shop", "app", "list", "--json").json
-    state = call("--app", "shop", "run", "show", theirs["id"], "--json")
-    named = call("--app", "shop", "action", "show", "secret plan")
-
-    assert [one["name"] for one in listed] == ["shop"]
-    assert f"no run has the id {theirs['id']}" in state.err
-    assert "default" not in named.err
-
-
 def test_without_app_an_id_is_found_in_the_whole_installation(call: Call, write: Write) -> None:
     call("app", "apply", write({"name": "shop"}, "shop.json"))
     document = write(make_document(name="team update"))

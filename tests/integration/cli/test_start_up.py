@@ -3,17 +3,12 @@
 import os
 import subprocess
 import sys
-from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
 from tests.servers import Broker
 
-OURS = {
-    *("broker", "cli", "cron", "data", "interop", "minutebook", "models"),
-    *("processes", "runtime", "scheduler", "services", "tasks", "web"),
-}
 # The grammar of documents, the rules of cron, and what decides, sends or changes.
 GRAMMAR = {"models.action.plan", "models.action.document", "models.tenant.document", "cron"}
 DECIDING = {"scheduler", "broker.sending", "broker.app", "services.changes", "services.runs"}
@@ -24,20 +19,9 @@ HEAVY = {
 }
 
 
-def ours(loaded: Collection[str]) -> list[str]:
-    return [name for name in loaded if name.partition(".")[0] in OURS]
-
-
-@pytest.mark.parametrize(
-    ("command", "most_ours", "most"),
-    [
-        pytest.param(["status"], 135, 560, id="status"),
-        pytest.param(["action", "list"], 120, 545, id="action_list"),
-        pytest.param(["run", "list"], 125, 550, id="operation_list"),
-    ],
-)
+@pytest.mark.parametrize("command", [["status"], ["action", "list"], ["run", "list"]])
 def test_a_command_that_shows_loads_neither_the_grammar_nor_what_sends_or_changes(
-    command: list[str], most_ours: int, most: int, home: Path
+    command: list[str], home: Path
 ) -> None:
     text = (
         "import sys; from cli.main import run;"
@@ -51,8 +35,6 @@ def test_a_command_that_shows_loads_neither_the_grammar_nor_what_sends_or_change
     code, *loaded = done.stderr.splitlines()[-1].split()
     assert code == "0"
     assert not {*GRAMMAR, *DECIDING, *HEAVY} & set(loaded)
-    assert len(ours(loaded)) <= most_ours
-    assert len(loaded) <= most
 
 
 WORKER_THAT_TELLS = """
@@ -71,7 +53,6 @@ sys.exit(run(["worker", "--concurrency", "1"]))
 def test_a_worker_is_ready_before_anything_that_only_steps_need_is_loaded(
     home: Path, broker: Broker
 ) -> None:
-    """Loading is most of what a start costs; the processes of its pool load what a step needs."""
     environment = {**os.environ, "SCHED_BROKER_URL": broker.url}
     command = [sys.executable, "-P", "-c", WORKER_THAT_TELLS]
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as worker:
@@ -86,5 +67,3 @@ def test_a_worker_is_ready_before_anything_that_only_steps_need_is_loaded(
     assert not {*heavy, "email_validator", "icalendar", "rich.console", "uvicorn"} & loaded
     assert not {"scheduler", "data.steps", "web.app", "services.actions"} & loaded
     assert not {"sqlalchemy.dialects.postgresql", "sqlalchemy.orm"} & loaded
-    assert len(ours(loaded)) <= 230
-    assert len(loaded) <= 1_080
