@@ -32,7 +32,6 @@ from runtime.sections import AlertSettings
 from scheduler.changes import Change, editing
 from scheduler.explain.operation_text import waits
 from scheduler.on_demand.cancel import cancel
-from scheduler.on_demand.restart import retry
 from scheduler.sweep import Sweeper, dispatch_ready
 from scheduler.tick import TickReport, tick
 from services.followers import attempts
@@ -301,16 +300,6 @@ def test_an_alert_of_a_doubt_is_closed_by_what_is_handed_over_next(engine: sa.En
     assert (known["failures_in_row"], known["run_number"]) == (0, 2)
 
 
-def test_a_reservation_that_still_runs_is_in_no_doubt(engine: sa.Engine) -> None:
-    id = due(engine, celery_action(engine))
-    begun(engine, id)
-    update_operation(engine, id, not_before=database_now(30.0))
-
-    sweep(engine)
-
-    assert row_of(engine, id)["state"] == "pending"
-
-
 def test_a_broker_that_falls_silent_leaves_one_task_in_doubt_and_releases_the_others(
     engine: sa.Engine, broker: Broker
 ) -> None:
@@ -456,19 +445,6 @@ def test_one_that_waits_when_its_message_is_marked_as_sent_is_sent_once_more(
     sweep(engine)
 
     assert [one.headers["minutebook"]["attempt"] for one in celery_messages(broker)] == [1]
-
-
-def test_a_retry_by_hand_is_a_new_attempt_and_a_new_message(
-    engine: sa.Engine, broker: Broker
-) -> None:
-    id = due(engine, celery_action(engine))
-    begun(engine, id)
-    sweep(engine)
-
-    retry(engine, id, WHOLE_INSTALLATION, "ann")
-
-    assert row_of(engine, id)["state"] == "handed_over"
-    assert [one.headers["minutebook"]["attempt"] for one in celery_messages(broker)] == [2]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from minutebook.beat.entries import NOT_STORED, OTHERWISE
 from models.action.document import ParseContext
 from tasks.built_in import built_in_steps
 from tests.moved import document, names
-from tests.servers import PostgreSQL
 from tests.tables import table
 
 NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
@@ -227,16 +226,6 @@ def test_the_rest_of_a_row(found: Mapping[str, Outcome]) -> None:
     routed = document(found, "routed")["operations"]["celery_task"]
     assert (routed["exchange"], routed["routing_key"]) == ("media", "video")
     assert "queue" not in routed
-
-
-def test_postgresql_gives_the_same(
-    found: Mapping[str, Outcome], postgresql: PostgreSQL, tmp_path: Path
-) -> None:
-    database = postgresql.django_database("django_shop")
-    filled(database)
-    made = exported(tmp_path, database)
-
-    assert made == found
 
 
 def test_a_row_whose_task_has_a_class_of_its_own_says_so(

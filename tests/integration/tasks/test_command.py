@@ -255,14 +255,6 @@ def assert_still(folder: Path) -> None:
 WITH_DAY = {"run": ["/bin/true"], "env": {"DAY": "1"}}
 
 
-def test_a_program_gets_the_variables_that_are_allowed(programs: Programs) -> None:
-    programs.allow("/bin/true(DAY)")
-
-    row = programs.run(WITH_DAY)
-
-    assert row["state"] == "success", row["error"]
-
-
 @pytest.mark.parametrize(
     ("allowed", "parameters", "why"),
     [

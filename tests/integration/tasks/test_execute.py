@@ -105,15 +105,6 @@ def test_a_retry_waits_for_its_backoff(work: Work) -> None:
     assert work.attempt(id, 3) == "failed"
 
 
-def test_a_permanent_failure_is_not_retried(work: Work) -> None:
-    def bad(context: minutebook.StepContext) -> None:
-        raise minutebook.StepFailed("no such list", permanent=True)
-
-    row = work.ran(bad, policy={"retry": {"max_attempts": 5}})
-
-    assert (row["state"], row["error"]) == ("failed", "no such list")
-
-
 def test_a_step_that_the_worker_does_not_know_fails_by_name(work: Work) -> None:
     id = work.operation(work.action(nothing))
     _registered.clear()

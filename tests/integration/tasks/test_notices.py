@@ -85,15 +85,6 @@ def test_old_notices_go_those_that_are_owed_stay(crew: Crew) -> None:
     assert crew.owed() == [("failure", ANN["mail"])]
 
 
-def test_an_attempt_that_is_tried_again_owes_nothing_yet(crew: Crew) -> None:
-    crew.error = "source is away"
-    action = crew.make(hooks=HOOKS, policy={"retry": {"max_attempts": 2}})
-
-    assert crew.ends(action, 1, 2) == ["pending", "failed"]
-    assert crew.owed() == [("failure", ANN["mail"])]
-    assert crew.rows()[0]["payload"]["attempt"] == 2
-
-
 def test_one_alert_at_so_many_in_a_row_and_one_on_recovery(crew: Crew) -> None:
     crew.sets(SCHED_ALERT_MAIL=OPS)
     ends = ("failed", "failed", "failed", "success", "success", "failed", "success")

@@ -52,17 +52,3 @@ def test_three_operations_work_off_what_one_has_no_time_for(work: Work) -> None:
     assert (between["last_success_at"], between["checkpoint"]) == (None, {"done": 4})
     assert (between["failures_in_row"], between["run_number"], told) == (0, 2, [])
     assert known(work)["last_success_at"] == row_of(work.engine, ids[2])["first_started_at"]
-
-
-def test_a_failure_after_a_stop_in_time_keeps_the_checkpoint(work: Work) -> None:
-    action = make_counter(work, [], most=2)
-    first, second = (work.operation(action, number) for number in range(2))
-    work.attempt(first)
-
-    @minutebook.step("count")
-    def count(context: minutebook.StepContext) -> StepResult:
-        context.checkpoint["done"] = 99
-        raise minutebook.StepFailed("boom")
-
-    assert work.attempt(second) == "failed"
-    assert known(work)["checkpoint"] == {"done": 2}
