@@ -38,7 +38,6 @@ def claim(
 def beat(
     connection: sa.Connection, id: UUID, attempt: int, story: ProgressUpdate = NO_NEWS
 ) -> bool:
-    """Renew the lease of an attempt."""
     return heartbeat.beat(connection, key_of(connection, id, attempt), story)
 
 
@@ -51,5 +50,4 @@ def end(
     *,
     alerts: AlertSettings,
 ) -> EndResult:
-    """End an attempt."""
     return end_attempt(connection, key_of(connection, id, attempt), ending, story, alerts=alerts)

@@ -151,7 +151,6 @@ def postgresql() -> Iterator[PostgreSQL]:
 
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A migrated SQLite file."""
     folder = tmp_path_factory.mktemp("template")
     engine = make_engine(_settings_for(folder, ""))
     migrate(engine)

@@ -51,7 +51,6 @@ def author(steps: Steps | None = None, app: SmallApp = DEFAULT_APP, **known: Any
 
 
 def make_app(engine: sa.Engine, name: str, **changes: Any) -> SmallApp:
-    """Store a small app."""
     with engine.begin() as connection:
         return storing.apply(connection, parse_small_app({"name": name, **changes}))[0]
 
@@ -199,7 +198,6 @@ def update_operation(engine: sa.Engine, id: UUID, **values: Any) -> None:
 
 
 def cursor_of(engine: sa.Engine, action: Change) -> sa.RowMapping:
-    """Return an action's cursor."""
     query = sa.select(action_cursor).where(action_cursor.c.action_uid == action.uid)
     with reading(engine) as connection:
         return connection.execute(query).mappings().one()

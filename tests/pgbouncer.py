@@ -44,7 +44,6 @@ class PgBouncer:
     process: subprocess.Popen[bytes] | None = None
 
     def url(self, database: str) -> str:
-        """Return the URL of a database by way of the pooler."""
         return f"postgresql://minutebook@127.0.0.1:{self.port}/{database}"
 
     def start(self) -> None:
@@ -60,7 +59,6 @@ class PgBouncer:
         await_answer(self.answers, self.folder)
 
     def answers(self) -> bool:
-        """Whether a client gets through to the database."""
         return takes_connections(self.url("postgres"))
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:

@@ -50,7 +50,6 @@ class RabbitMQ:
 
     @property
     def url(self) -> str:
-        """The broker's URL for Celery."""
         return f"amqp://guest:guest@127.0.0.1:{self.port}//"
 
     def start(self) -> None:
@@ -63,7 +62,6 @@ class RabbitMQ:
         await_answer(self.answers, self.folder, START_S)
 
     def control(self, *arguments: str) -> None:
-        """Run `rabbitmqctl` with arguments."""
         command = [str(Path(str(rabbitmq_binary())).with_name("rabbitmqctl")), *arguments]
         done = subprocess.run(
             command, env=self._environment(), capture_output=True, text=True, check=False
@@ -94,7 +92,6 @@ class RabbitMQ:
         return {**os.environ, **{key: str(value) for key, value in own.items()}}
 
     def answers(self) -> bool:
-        """Whether the node takes connections."""
         connection = amqp.Connection(f"127.0.0.1:{self.port}", connect_timeout=2)
         try:
             connection.connect()
@@ -142,7 +139,6 @@ class RabbitMQ:
             self.send_signal(signal.SIGCONT)
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Send a signal to the node's processes."""
         assert self.process is not None
         os.killpg(self.process.pid, number)
 

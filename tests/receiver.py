@@ -10,8 +10,6 @@ from tests.http_server import Handler, http_server
 
 @dataclass(frozen=True)
 class Got:
-    """One request."""
-
     method: str
     path: str
     headers: dict[str, str]

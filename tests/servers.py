@@ -128,7 +128,6 @@ class PostgreSQL:
 
     @property
     def data(self) -> Path:
-        """The cluster's folder."""
         return self.folder / "data"
 
     def url(self, database: str) -> str:
@@ -148,7 +147,6 @@ class PostgreSQL:
         }
 
     def create(self) -> None:
-        """Make the cluster."""
         command = ["initdb", "--no-sync", "-A", "trust", "-U", "minutebook", "-E", "UTF8"]
         self._run([*command, "--locale=C.UTF-8", "-D", str(self.data)])
 
@@ -163,7 +161,6 @@ class PostgreSQL:
         await_answer(self.answers, self.folder)
 
     def answers(self) -> bool:
-        """Whether the server takes connections."""
         return takes_connections(self.url("postgres"))
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
@@ -224,7 +221,6 @@ class Broker:
 
     @property
     def url(self) -> str:
-        """The broker's URL for Celery."""
         return f"redis://127.0.0.1:{self.port}/0"
 
     def client(self, database: int = 0) -> "redis.Redis":
@@ -250,7 +246,6 @@ class Broker:
         await_answer(self.answers, self.folder)
 
     def answers(self) -> bool:
-        """Whether the server answers PING."""
         try:
             with self.client() as client:
                 return bool(client.ping())
@@ -264,7 +259,6 @@ class Broker:
             self.process.wait(START_S)
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Send a signal to the server."""
         assert self.process is not None
         self.process.send_signal(number)
 
@@ -308,13 +302,10 @@ def running(make: Callable[[Path], Its], ends_by: signal.Signals = signal.SIGKIL
 
 
 def running_broker(kind: type[Broker] = Broker) -> AbstractContextManager[Broker]:
-    """Run a broker."""
     return running(lambda folder: kind(folder, free_port()))
 
 
 def running_cluster() -> AbstractContextManager[PostgreSQL]:
-    """Run a new cluster."""
-
     def make(folder: Path) -> PostgreSQL:
         made = PostgreSQL(folder, free_port())
         made.create()

@@ -38,7 +38,6 @@ def fetched(engine: sa.Engine, query: sa.Executable) -> sa.Result[*tuple[Any, ..
 
 
 def execute(engine: sa.Engine, statement: sa.Executable, given: Any = None) -> None:
-    """Execute a statement."""
     with engine.begin() as connection:
         connection.execute(statement, given)
 
@@ -55,7 +54,6 @@ def act(
 
 
 def claim_as(engine: sa.Engine, id: UUID, attempt: int, worker: str) -> Claim | NotStarted:
-    """Claim an attempt for a worker."""
     with engine.begin() as connection:
         return claim(connection, id, attempt, worker, alerts=NO_ALERTS)
 
@@ -67,7 +65,6 @@ def finish(
     attempt: int = 1,
     alerts: AlertSettings = NO_ALERTS,
 ) -> EndResult:
-    """End an attempt."""
     with engine.begin() as connection:
         return end(connection, id, attempt, outcome, alerts=alerts)
 

@@ -69,8 +69,6 @@ def live(asked: tuple[argparse.Namespace, int]) -> Tally:
                 say(f"seed {plan.seed}: {len(found)} violations", *found[:5])
             if found and given.shrink:
                 say(*smallest(plan, found[0].partition(":")[0], server))
-            if found and given.stop:
-                break
     return tally
 
 
