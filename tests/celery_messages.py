@@ -5,8 +5,9 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import sqlalchemy as sa
 from pydantic import SecretStr
@@ -14,18 +15,20 @@ from pydantic import SecretStr
 from broker.app import configure
 from broker.external_link import kept
 from models.celery_task import CeleryRules
+from models.sql import database_now
 from models.store import workers
 from runtime.config import Settings
 from runtime.database import make_engine
 from runtime.sections.celery import CelerySettings
 from scheduler.changes import Change
 from scheduler.changes.change import apply_all
-from tests.factories import author, make_document, set_back
+from tests.factories import author, make_document, make_operation, set_back, update_operation
 from tests.rabbitmq import RabbitMQ
 from tests.servers import Broker
 
 TASK = "shop.tasks.close_day"
 RULES = CeleryRules(("shop.*",))
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,13 @@ def celery_action(
     if since is not None:
         set_back(engine, changed.uid, since)
     return changed
+
+
+def make_due(engine: sa.Engine, action: Change, at: datetime = NOON) -> UUID:
+    """Record an operation of an action, which may be sent now."""
+    id = make_operation(engine, action, at)
+    update_operation(engine, id, not_before=database_now(-1.0))
+    return id
 
 
 def celery_messages(

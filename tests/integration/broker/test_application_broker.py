@@ -1,7 +1,7 @@
 """The application's broker is another one than ours: neither is held up by the other's failure."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
@@ -9,16 +9,14 @@ from pydantic import SecretStr
 
 from broker.app import configure
 from broker.celery_rules import rules_of
-from models.sql import database_now
 from runtime.config import Settings, load_settings
 from scheduler.changes import Change
 from services.doctor.celery import check_broker
-from tests.celery_messages import celery_action, celery_messages
-from tests.factories import make_action, make_operation, row_of, rows_of, update_operation
+from tests.celery_messages import NOON, celery_action, celery_messages, make_due
+from tests.factories import make_action, row_of, rows_of
 from tests.servers import Broker
 from tests.ticks import run_tick
 
-NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 NOWHERE = "redis://127.0.0.1:1/0"
 SHOP = 7
 
@@ -89,8 +87,7 @@ def test_while_our_broker_is_down_the_application_s_tasks_go_on(
     """Those that are due in this tick, and those that a tick before left unsent."""
     away = settings.model_copy(update={"broker_url": SecretStr(NOWHERE)})
     ours, theirs = due(engine, using(away, shop))
-    waiting = make_operation(engine, theirs, NOON - timedelta(minutes=5))
-    update_operation(engine, waiting, not_before=database_now(-1.0))
+    waiting = make_due(engine, theirs, NOON - timedelta(minutes=5))
 
     report = run_tick(engine, NOON)
 

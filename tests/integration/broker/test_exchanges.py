@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -25,12 +24,11 @@ from models.trust import Trust
 from runtime.config import Settings
 from runtime.database import make_engine
 from scheduler.sweep import dispatch_ready
-from tests.celery_messages import RULES, TASK, allowing, celery_action
-from tests.factories import make_operation, row_of, update_operation
+from tests.celery_messages import RULES, TASK, allowing, celery_action, make_due
+from tests.factories import row_of, update_operation
 from tests.rabbitmq import RabbitMQ
 from tests.transactions import act
 
-NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 # As an application may declare its own; RabbitMQ refuses another declaration.
 QUORUM = {"x-queue-type": "quorum"}
 FULL = {"x-max-length": 0, "x-overflow": "reject-publish"}
@@ -61,10 +59,7 @@ def engine(rabbitmq: RabbitMQ, home_of: Callable[[str], Settings]) -> Iterator[s
 
 
 def due(engine: sa.Engine, step: dict[str, Any], number: int = 0) -> UUID:
-    action = celery_action(engine, step=step, name=f"task {number}")
-    id = make_operation(engine, action, NOON)
-    update_operation(engine, id, not_before=database_now(-1.0))
-    return id
+    return make_due(engine, celery_action(engine, step=step, name=f"task {number}"))
 
 
 def sent(rabbitmq: RabbitMQ, queue: str = "videos") -> list[str]:

@@ -29,7 +29,7 @@ from models.trust import Trust
 from models.users import parse_users
 from runtime.config import Settings
 from runtime.sections import AlertSettings
-from scheduler.changes import Change, editing
+from scheduler.changes import editing
 from scheduler.explain.operation_text import waits
 from scheduler.on_demand.cancel import cancel
 from scheduler.sweep import Sweeper, dispatch_ready
@@ -38,14 +38,16 @@ from services.followers import attempts
 from tests import followed_tasks as followed
 from tests.attempts import claim, end
 from tests.celery_messages import (
+    NOON,
     RULES,
     TASK,
     allowing,
     celery_action,
     celery_messages,
     follow_by_name,
+    make_due,
 )
-from tests.factories import author, make_operation, row_of, rows_of, update_operation
+from tests.factories import author, row_of, rows_of, update_operation
 from tests.servers import Broker
 from tests.ticks import LEASE, MINUTE
 from tests.told import told_as
@@ -53,7 +55,6 @@ from tests.transactions import act, execute, fetched, finish
 
 pytestmark = pytest.mark.usefixtures("broker")
 
-NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 # Messages expire by the sender's clock.
 BEFORE = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -74,12 +75,6 @@ def run_tick(engine: sa.Engine, now: datetime = NOON) -> TickReport:
 
 def sweep(engine: sa.Engine) -> None:
     Sweeper(LEASE, NO_ALERTS).sweep(engine, EVERYTHING, send=True)
-
-
-def due(engine: sa.Engine, action: Change, *, at: datetime = NOON) -> UUID:
-    id = make_operation(engine, action, at)
-    update_operation(engine, id, not_before=database_now(-1.0))
-    return id
 
 
 def begun(engine: sa.Engine, id: UUID) -> None:
@@ -142,7 +137,7 @@ def test_what_has_waited_for_longer_than_it_may_is_not_started(
     engine: sa.Engine, sent_s_ago: int, state: str, reason: str | None
 ) -> None:
     follow_by_name(engine, TASK)
-    id = due(engine, celery_action(engine, step={"expires": 60}))
+    id = make_due(engine, celery_action(engine, step={"expires": 60}))
     dispatch_ready(engine)
     update_operation(engine, id, send_started_at=database_now(-float(sent_s_ago)))
 
@@ -154,7 +149,7 @@ def test_what_has_waited_for_longer_than_it_may_is_not_started(
 
 def test_a_message_that_celery_discards_as_expired_is_skipped(engine: sa.Engine) -> None:
     follow_by_name(engine, TASK)
-    id = due(engine, celery_action(engine, step={"expires": 60}))
+    id = make_due(engine, celery_action(engine, step={"expires": 60}))
     dispatch_ready(engine)
     said = {"what": "expired", "reason": "expired before it started"}
 
@@ -189,7 +184,7 @@ def test_what_a_follower_never_claims_is_handed_over_after_an_hour_and_can_be_cl
     engine: sa.Engine, broker: Broker
 ) -> None:
     follow_by_name(engine, TASK)
-    id = due(engine, celery_action(engine))
+    id = make_due(engine, celery_action(engine))
     dispatch_ready(engine)
     queued = row_of(engine, id)
 
@@ -209,7 +204,7 @@ def test_what_a_follower_never_claims_is_handed_over_after_an_hour_and_can_be_cl
 def test_a_worker_that_was_not_seen_for_ten_minutes_follows_no_more(engine: sa.Engine) -> None:
     follow_by_name(engine, TASK)
     execute(engine, sa.update(workers).values(seen_at=datetime(2027, 1, 1, tzinfo=UTC)))
-    id = due(engine, celery_action(engine))
+    id = make_due(engine, celery_action(engine))
 
     dispatch_ready(engine)
 
@@ -223,7 +218,7 @@ def test_a_broker_that_is_down_for_certain_leaves_it_pending_and_gets_it_when_it
         update={"broker_url": type(settings.broker_url)("redis://127.0.0.1:9/0")}
     )
     configure(unreachable)
-    id = due(engine, celery_action(engine))
+    id = make_due(engine, celery_action(engine))
 
     sent = dispatch_ready(engine)
     waiting = row_of(engine, id)
@@ -239,7 +234,7 @@ def test_a_broker_that_is_down_for_certain_leaves_it_pending_and_gets_it_when_it
 
 def test_what_waits_is_told_in_the_terms_of_a_user_s_own_application(engine: sa.Engine) -> None:
     action = celery_action(engine)
-    id = due(engine, action)
+    id = make_due(engine, action)
     hour_ago = database_now(-3600.0)
     update_operation(engine, id, recorded_at=hour_ago, cause="schedule")
     unsent = act(engine, overdue.alert, AlertSettings(), 1)
@@ -255,7 +250,7 @@ def test_a_daemon_that_dies_between_sending_and_marking_leaves_it_uncertain(
     engine: sa.Engine, broker: Broker
 ) -> None:
     hooks = {"on_failure": [{"mail": "ann@example.com"}]}
-    id = due(engine, celery_action(engine, hooks=hooks))
+    id = make_due(engine, celery_action(engine, hooks=hooks))
     begun(engine, id)
 
     sweep(engine)
@@ -271,7 +266,7 @@ def test_a_policy_of_retries_sends_what_was_in_doubt_in_the_next_attempt(
     engine: sa.Engine, broker: Broker
 ) -> None:
     retry = {"max_attempts": 2, "backoff": ["PT1M"]}
-    id = due(engine, celery_action(engine, policy={"retry": retry}))
+    id = make_due(engine, celery_action(engine, policy={"retry": retry}))
     begun(engine, id)
     sweep(engine)
     again = row_of(engine, id)
@@ -288,10 +283,10 @@ def test_a_policy_of_retries_sends_what_was_in_doubt_in_the_next_attempt(
 def test_an_alert_of_a_doubt_is_closed_by_what_is_handed_over_next(engine: sa.Engine) -> None:
     hooks = {"on_failure": [{"mail": "ann@example.com"}], "alert_after": 1}
     action = celery_action(engine, hooks=hooks)
-    begun(engine, due(engine, action))
+    begun(engine, make_due(engine, action))
     sweep(engine)
 
-    due(engine, action, at=NOON + MINUTE)
+    make_due(engine, action, at=NOON + MINUTE)
     sweep(engine)
 
     rows = fetched(engine, sa.select(notices)).mappings().all()
@@ -303,7 +298,7 @@ def test_an_alert_of_a_doubt_is_closed_by_what_is_handed_over_next(engine: sa.En
 def test_a_broker_that_falls_silent_leaves_one_task_in_doubt_and_releases_the_others(
     engine: sa.Engine, broker: Broker
 ) -> None:
-    ids = [due(engine, celery_action(engine, name=f"task {n}")) for n in range(3)]
+    ids = [make_due(engine, celery_action(engine, name=f"task {n}")) for n in range(3)]
     with broker.client() as client:
         client.execute_command("CLIENT", "PAUSE", "60000", "WRITE")
         sent = dispatch_ready(engine)
@@ -318,7 +313,7 @@ def test_a_broker_that_falls_silent_leaves_one_task_in_doubt_and_releases_the_ot
 def test_a_task_that_is_no_longer_allowed_fails_where_it_was_to_be_sent(
     engine: sa.Engine, settings: Settings, broker: Broker
 ) -> None:
-    id = due(engine, celery_action(engine))
+    id = make_due(engine, celery_action(engine))
     configure(allowing(settings, "other.*"))
 
     dispatch_ready(engine)
@@ -340,7 +335,7 @@ def test_a_task_that_is_no_longer_allowed_fails_where_it_was_to_be_sent(
 def test_a_task_that_its_small_app_may_no_longer_send_is_not_sent(
     engine: sa.Engine, broker: Broker, trust: Trust, option: str
 ) -> None:
-    id = due(engine, celery_action(engine, step={"queue": "shop"}))
+    id = make_due(engine, celery_action(engine, step={"queue": "shop"}))
     act(engine, tenants.set_trust, 1, trust)
 
     dispatch_ready(engine)
@@ -353,7 +348,7 @@ def test_a_task_that_its_small_app_may_no_longer_send_is_not_sent(
 
 def test_a_paused_action_sends_nothing_that_waited(engine: sa.Engine, broker: Broker) -> None:
     action = celery_action(engine)
-    id = due(engine, action)
+    id = make_due(engine, action)
     editing.set_active(engine, action.uid, active=False, author=author())
 
     sweep(engine)
@@ -364,7 +359,7 @@ def test_a_paused_action_sends_nothing_that_waited(engine: sa.Engine, broker: Br
 
 def test_what_is_just_being_sent_is_neither_overtaken_nor_cancelled(engine: sa.Engine) -> None:
     action = celery_action(engine, since=NOON)
-    id = due(engine, action, at=NOON)
+    id = make_due(engine, action, at=NOON)
     begun(engine, id)
     update_operation(engine, id, not_before=database_now(30.0))
 
@@ -377,7 +372,7 @@ def test_what_is_just_being_sent_is_neither_overtaken_nor_cancelled(engine: sa.E
 
 def test_a_cancelled_backfill_leaves_alone_what_is_just_being_sent(engine: sa.Engine) -> None:
     action = celery_action(engine)
-    ids = [due(engine, action, at=NOON + n * MINUTE) for n in range(2)]
+    ids = [make_due(engine, action, at=NOON + n * MINUTE) for n in range(2)]
     begun(engine, ids[0])
     for id in ids:
         update_operation(engine, id, cause=Cause.BACKFILL, backfill_id=BACKFILL)
@@ -390,7 +385,7 @@ def test_a_cancelled_backfill_leaves_alone_what_is_just_being_sent(engine: sa.En
 
 def test_what_a_follower_takes_up_counts_as_one_run(engine: sa.Engine) -> None:
     follow_by_name(engine, TASK)
-    id = due(engine, celery_action(engine))
+    id = make_due(engine, celery_action(engine))
     dispatch_ready(engine)
     update_operation(engine, id, not_before=database_now(-1.0), subject="ann")
     act(engine, users.add, 1, parse_users([{"id": "ann", "email": "ann@example.com"}])[0])
@@ -411,7 +406,7 @@ def test_what_a_follower_takes_up_counts_as_one_run(engine: sa.Engine) -> None:
 def test_what_a_follower_takes_up_and_may_not_start_counts_as_no_run(engine: sa.Engine) -> None:
     follow_by_name(engine, TASK)
     action = celery_action(engine)
-    id = due(engine, action)
+    id = make_due(engine, action)
     dispatch_ready(engine)
     update_operation(engine, id, not_before=database_now(-1.0))
     sweep(engine)
@@ -427,7 +422,7 @@ def test_one_that_waits_when_its_message_is_marked_as_sent_is_sent_once_more(
     engine: sa.Engine, broker: Broker
 ) -> None:
     action = celery_action(engine, policy={"overlap": "queue"})
-    running, id = due(engine, action), due(engine, action, at=NOON + MINUTE)
+    running, id = make_due(engine, action), make_due(engine, action, at=NOON + MINUTE)
     follow_by_name(engine, TASK)
     with engine.begin() as connection:
         assert not isinstance(
@@ -461,7 +456,7 @@ def test_a_priority_arrives_in_the_list_that_the_application_reads(
     celery = allowing(settings, "shop.*").celery.model_copy(update=given)
     configure(settings.model_copy(update={"celery": celery}))
     step = {"celery_task": {"task": "shop.close", "priority": 7}}
-    id = due(engine, celery_action(engine, operations=step))
+    id = make_due(engine, celery_action(engine, operations=step))
 
     dispatch_ready(engine)
 
@@ -475,10 +470,10 @@ def test_rows_that_others_keep_locked_leave_only_their_own_message_in_doubt(
     engine: sa.Engine, broker: Broker
 ) -> None:
     locked, free = (celery_action(engine, name=name) for name in ("locked", "free"))
-    first = due(engine, locked, at=NOON - MINUTE)
+    first = make_due(engine, locked, at=NOON - MINUTE)
     sweep(engine)
     assert row_of(engine, first)["state"] == "handed_over"
-    ids = [due(engine, one) for one in (locked, free)]
+    ids = [make_due(engine, one) for one in (locked, free)]
 
     with engine.begin() as forgotten:
         row = sa.select(action_state).where(action_state.c.action_uid == locked.uid)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,19 +9,15 @@ import sqlalchemy as sa
 from kombu import Connection
 
 from broker.app import configure
-from models.sql import database_now
 from models.store import celery_queues, installation_facts
 from models.store.celery_queues import MOST, Watched
 from runtime.config import Settings
 from scheduler.sweep import dispatch_ready
-from tests.celery_messages import allowing, celery_action, on_rabbitmq_with
-from tests.factories import make_operation, update_operation
+from tests.celery_messages import NOON, allowing, celery_action, make_due, on_rabbitmq_with
 from tests.rabbitmq import RabbitMQ
 from tests.servers import Broker
 from tests.ticks import MINUTE, run_tick
 from tests.transactions import act
-
-NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 
 
 def watched(engine: sa.Engine) -> dict[str, Watched]:
@@ -31,9 +26,7 @@ def watched(engine: sa.Engine) -> dict[str, Watched]:
 
 def send(engine: sa.Engine, minute: int, step: dict[str, str] | None = None) -> None:
     step, when = step or {"queue": "reports"}, {"cron_rule": "0 3 1 1 *", "timezone": "UTC"}
-    action = celery_action(engine, step=step, name=f"task {minute}", when=when)
-    id = make_operation(engine, action, NOON)
-    update_operation(engine, id, not_before=database_now(-1.0))
+    make_due(engine, celery_action(engine, step=step, name=f"task {minute}", when=when))
     assert dispatch_ready(engine).count == 1
 
 

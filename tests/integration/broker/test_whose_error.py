@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
@@ -14,13 +13,18 @@ from models.tables import operations
 from runtime.clock import monotonic, wait_for
 from runtime.config import Settings
 from scheduler.sweep import dispatch_notices, dispatch_ready
-from tests.celery_messages import allowing, celery_action, celery_messages, on_rabbitmq_with
-from tests.factories import make_action, make_operation, row_of, update_operation
+from tests.celery_messages import (
+    allowing,
+    celery_action,
+    celery_messages,
+    make_due,
+    on_rabbitmq_with,
+)
+from tests.factories import make_action, row_of
 from tests.rabbitmq import RabbitMQ
 from tests.servers import Broker
 from tests.transactions import execute
 
-NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 # Of a list of messages, a text instead.
 ALIEN = "another program's"
 
@@ -42,21 +46,12 @@ def on_rabbitmq(rabbitmq: RabbitMQ, home_of: Callable[[str], Settings]) -> Itera
 
 def ours(engine: sa.Engine, queue: str = "quick") -> UUID:
     action = make_action(engine, name=f"of queue {queue}", policy={"queue": queue})
-    return _due(engine, make_operation(engine, action, NOON))
+    return make_due(engine, action)
 
 
 def theirs(engine: sa.Engine, queue: str = "celery") -> UUID:
     action = celery_action(engine, name=f"sent to {queue}", step={"queue": queue})
-    return _due(engine, make_operation(engine, action, NOON))
-
-
-def _due(engine: sa.Engine, id: UUID) -> UUID:
-    update_operation(engine, id, not_before=database_now(-1.0))
-    return id
-
-
-def become_due(engine: sa.Engine) -> None:
-    execute(engine, sa.update(operations).values(not_before=database_now(-1.0)))
+    return make_due(engine, action)
 
 
 @contextmanager
@@ -126,7 +121,7 @@ def test_while_the_broker_refuses_everything_all_wait_and_are_sent_afterwards(
     rows = [row_of(engine, id) for id in (own, its)]
     assert (refused.count, refused.error is not None) == (0, True)
     assert [(row["state"], row["send_started_at"]) for row in rows] == [("pending", None)] * 2
-    become_due(engine)
+    execute(engine, sa.update(operations).values(not_before=database_now(-1.0)))
     assert dispatch_ready(engine).error is None
     assert [row_of(engine, id)["state"] for id in (own, its)] == ["queued", "handed_over"]
 
@@ -176,7 +171,7 @@ def test_notices_wait_while_the_key_of_their_queue_is_no_queue(
         client.set("wrong", ALIEN)
     hooks = {"on_failure": [{"mail": "ann@example.com"}]}
     action = celery_action(engine, hooks=hooks, step={"queue": "wrong"})
-    _due(engine, make_operation(engine, action, NOON))
+    make_due(engine, action)
     dispatch_ready(engine)
 
     kept = dispatch_notices(engine)
@@ -225,7 +220,7 @@ def test_headers_that_one_frame_cannot_hold_fail_their_task_and_no_other(
     """No document has such headers; a plan that was written by hand may."""
     large = {"queue": "shop", "headers": {"note": "NOTE"}}
     action = celery_action(on_rabbitmq, name="large", step=large)
-    wrong = _due(on_rabbitmq, make_operation(on_rabbitmq, action, NOON))
+    wrong = make_due(on_rabbitmq, action)
     with on_rabbitmq.begin() as connection:
         written = "UPDATE revisions SET plan = replace(plan, 'NOTE', :note)"
         connection.execute(sa.text(written), {"note": "x" * 200_000})
