@@ -22,6 +22,10 @@ def double(call: Call) -> Any:
     return {**call.arguments, "number": 2 * call.arguments["number"]}
 
 
+def repeat(call: Call) -> Any:
+    return call.arguments
+
+
 def eat(_call: Call) -> Any:
     eaten = []
     while True:

@@ -198,3 +198,11 @@ def test_a_stream_that_is_closed_ends_its_child() -> None:
     pieces.close()  # type: ignore[attr-defined]
 
     assert not child.is_running()
+
+
+def test_a_stream_may_go_on_in_another_thread() -> None:
+    pieces = streamed("repeat")
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(next, pieces).result()
+
+    assert b"".join([first, *pieces]) == b"abc" * 100_000
