@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.chaos.checker import RULES, violations
+from tests.chaos.facts import Facts
 from tests.chaos.histories import (
     START,
     UID,
@@ -24,11 +25,12 @@ from tests.chaos.histories import (
     minute,
     one_more_row,
     one_more_span,
+    operation,
     put,
     without,
 )
 from tests.chaos.occurrences import occurrences
-from tests.ticks import SECOND
+from tests.ticks import MINUTE, SECOND
 
 BROKEN: list[tuple[str, str, Break]] = [
     ("revisions_follow_each_other", "gap", changed("revisions", 1, number=3)),
@@ -74,6 +76,10 @@ def test_a_history_without_violations_passes() -> None:
     assert violations(kept()) == []
 
 
+def rules_broken(facts: Facts) -> set[str]:
+    return {violation.split(":")[0] for violation in violations(facts)}
+
+
 @pytest.mark.parametrize(
     ("rule", "breaks"),
     [pytest.param(rule, breaks, id=f"{rule}-{name}") for rule, name, breaks in BROKEN],
@@ -82,9 +88,7 @@ def test_a_violation_is_caught_by_its_rule(rule: str, breaks: Break) -> None:
     facts = kept()
     breaks(facts)
 
-    found = violations(facts)
-
-    assert rule in {violation.split(":")[0] for violation in found}, found
+    assert rule in rules_broken(facts)
 
 
 def test_every_rule_is_broken_at_least_once() -> None:
@@ -142,3 +146,64 @@ def test_the_checker_imports_none_of_our_code() -> None:
 
     assert seen == {"checker", "facts", "history", "lived", "occurrences"}
     assert imported - {f"tests.chaos.{name}" for name in seen} == {"psycopg"}
+
+
+def test_a_manual_run_has_the_requested_instant_and_must_exist() -> None:
+    facts = kept()
+    row = operation(minute(6) + 7 * SECOND, "skipped", id="any", reason="overlap")
+    facts.tables["operations"].append({**row, "triggerer": "Manual run by x"})
+    facts.journal.append({"what": "run", "operation": "any", "action": UID})
+    assert violations(facts) == []
+
+    facts.tables["operations"][-1]["triggerer"] = "t"
+
+    assert "what_was_asked_for_is_there" in rules_broken(facts)
+
+
+def clock(since: timedelta, until: timedelta, shift: timedelta = 0 * MINUTE) -> dict[str, Any]:
+    """Return the journal's line for a clock shifted from `since` to `until` after the start."""
+    return {"what": "clock", "since": START + since, "until": START + until, "shift": shift}
+
+
+LOST = without("operations", 1)
+# The clock goes back from a minute to another; what then breaks, and which rule sees it, if any.
+BACK: dict[str, tuple[int, int, Break, str | None]] = {
+    "lost": (6, 2, LOST, "every_occurrence_has_one_outcome"),
+    "lost_after_a_small_step": (6, 4, LOST, "every_occurrence_has_one_outcome"),
+    # The action changed in the stretch that was decided again: its occurrences are doubtful.
+    "doubtful": (8, 2, LOST, None),
+    "two_rows": (5, 4, one_more_row, "every_occurrence_has_one_outcome"),
+    "before": (5, 4, without("missed_spans", 0), "every_occurrence_has_one_outcome"),
+    "not_its_own": (8, 2, changed("operations", 1, revision=2), "operations_lie_on_occurrences"),
+    "out_of_the_stretch": (
+        *(8, 2, changed("revisions", 1, effective_from=minute(0))),
+        "revisions_follow_each_other",
+    ),
+}
+
+
+@pytest.mark.parametrize(("since", "back_to", "breaks", "rule"), BACK.values(), ids=BACK)
+def test_a_violation_is_certain_or_doubtful_when_the_clock_goes_back(
+    since: int, back_to: int, breaks: Break, rule: str | None
+) -> None:
+    until, after = since * MINUTE, back_to * MINUTE
+    # It was soon right again.
+    wrong = clock(until, until + SECOND, after - until)
+    facts = kept()
+    facts.journal.extend([clock(0 * MINUTE, until), wrong, clock(until + SECOND, 60 * MINUTE)])
+
+    breaks(facts)
+
+    assert rules_broken(facts) == set() if rule is None else rule in rules_broken(facts)
+
+
+def test_times_of_steps_are_compared_with_the_database_s_clock() -> None:
+    facts = kept()
+    facts.journal.append(clock(-2 * 60 * MINUTE, 60 * MINUTE, 60 * MINUTE))
+    for one in facts.log:
+        one["at"] -= 60 * MINUTE
+    assert violations(facts) == []
+
+    logged(6, at=minute(7) - 60 * MINUTE - SECOND)(facts)
+
+    assert rules_broken(facts) == {"no_side_effect_without_a_running_attempt"}
