@@ -52,7 +52,6 @@ def clock(engine: sa.Engine) -> VirtualClock:
 
 
 def first(engine: sa.Engine, **changes: Any) -> Change:
-    """Store the action on which others depend."""
     return make_action(engine, **{"name": "refresh", "when": YEARLY, **changes})
 
 
@@ -61,7 +60,6 @@ def second(engine: sa.Engine, when: Any = AFTER, **changes: Any) -> Change:
 
 
 def run(engine: sa.Engine, id: UUID, state: OperationState = SUCCESS, attempt: int = 1) -> None:
-    """Run an operation up to this end."""
     assert isinstance(claim_as(engine, id, attempt, "worker"), Claim)
     finish(engine, id, Outcome(state, is_failure=state is FAILED), attempt=attempt)
 

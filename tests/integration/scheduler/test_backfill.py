@@ -175,7 +175,6 @@ def test_a_worker_is_asked_at_once_and_by_the_sweep_when_nobody_comes(
 
 
 def age(engine: sa.Engine, id: UUID) -> None:
-    """Make the backfill sendable now."""
     with engine.begin() as connection:
         own = sa.update(backfills_table).where(backfills_table.c.id == id)
         connection.execute(own.values(not_before=database_now(-1.0)))

@@ -42,14 +42,12 @@ LISTED = ("operations", "backfills", "attempts", "notices", "operation_logs", "d
 
 @pytest.fixture
 def furnished(engine: sa.Engine, settings: Settings) -> Iterator[Furnished]:
-    """A furnished database with many victims."""
     with unlogged(Furnished(engine, settings)) as made:
         yield made
 
 
 @pytest.fixture
 def few(engine: sa.Engine, settings: Settings) -> Iterator[Furnished]:
-    """A furnished database with a victim of each kind."""
     with unlogged(Furnished(engine, settings, FEW)) as made:
         yield made
 

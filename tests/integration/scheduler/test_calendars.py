@@ -43,7 +43,6 @@ def daily(engine: sa.Engine) -> Change:
 
 
 def holds(engine: sa.Engine, *dates: str) -> None:
-    """Write the dates of the calendar."""
     make_app(engine, "default", calendars={"closed": [*dates]})
 
 

@@ -48,7 +48,6 @@ HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
 
 @pytest.fixture
 def clock(engine: sa.Engine) -> VirtualClock:
-    """The clock of the engine's database, at seven."""
     return VirtualClock(engine, SEVEN)
 
 

@@ -22,7 +22,6 @@ from tests.transactions import act, execute, fetched
 
 
 def maintenance_of(engine: sa.Engine, app: SmallApp = DEFAULT_APP) -> list[dict[str, Any]]:
-    """Return the small app's actions."""
     return act(engine, actions.listed, app.id)
 
 

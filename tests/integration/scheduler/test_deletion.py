@@ -40,7 +40,6 @@ from tests.transactions import act, clock_of, fetched
 
 @pytest.fixture
 def shop(engine: sa.Engine) -> ChangeContext:
-    """The change context of a small app `shop`."""
     return author(app=make_app(engine, "shop"))
 
 

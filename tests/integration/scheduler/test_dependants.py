@@ -39,13 +39,11 @@ def first(engine: sa.Engine, **changes: Any) -> Change:
 def follower(
     engine: sa.Engine, name: str = "publish", after: str = "refresh", **changes: Any
 ) -> Change:
-    """Store an action that is due by the ends of another one."""
     when = {"after": {"action": after}, **changes.pop("when", {})}
     return make_action(engine, since=NOON - MINUTE, name=name, when=when, **changes)
 
 
 def ended(engine: sa.Engine, action: Change, **asked: Any) -> UUID:
-    """Run an operation of an action by hand."""
     id, _ = run_now(engine, action.uid, "tests", **asked)
     run(engine, id)
     return id

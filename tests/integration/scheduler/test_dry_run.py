@@ -26,7 +26,6 @@ DAILY = {"cron_rule": "0 5 * * *", "timezone": "UTC"}
 
 
 def tables(engine: sa.Engine) -> dict[str, list[Any]]:
-    """Return every row of every table."""
     return {
         table.name: [tuple(row) for row in fetched(engine, sa.select(table))]
         for table in metadata.sorted_tables

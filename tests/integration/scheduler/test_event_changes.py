@@ -112,7 +112,6 @@ def test_a_second_of_a_missed_span_at_which_nobody_was_due_is_no_occurrence(
 
 
 def stored(engine: sa.Engine, **given: Any) -> None:
-    """Import what is given of the user ann."""
     act(engine, users.import_users, 1, parse_users([{"id": "ann", "email": "ann@x.org", **given}]))
 
 

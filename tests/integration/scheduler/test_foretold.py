@@ -20,7 +20,6 @@ HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
 
 @pytest.fixture
 def clock(engine: sa.Engine) -> VirtualClock:
-    """The clock of the engine's database, on a Monday at midnight."""
     return VirtualClock(engine, MONDAY)
 
 

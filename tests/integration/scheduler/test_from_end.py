@@ -60,7 +60,6 @@ def make(engine: sa.Engine, now: datetime, **changes: Any) -> Change:
 
 
 def begun(engine: sa.Engine, now: datetime, **changes: Any) -> tuple[Change, UUID]:
-    """Return an action whose first operation is recorded, and that operation."""
     action = make(engine, now, **changes)
     run_tick(engine, now)
     (row,) = rows_of(engine, action)

@@ -55,7 +55,6 @@ def opened(engine: sa.Engine, settings: Settings) -> Installation:
 
 
 def of_app(opened: Installation, name: str) -> Installation:
-    """Return the installation as a request to a small app sees it."""
     return installation_on(opened.engine, opened.settings, app=name)
 
 

@@ -1,6 +1,6 @@
 """What a role of PostgreSQL may not do: no row is to blame for it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -17,13 +17,8 @@ from tests.ticks import MINUTE, run_tick
 from tests.transactions import execute
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+pytestmark = pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
 TABLES = "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public"
-
-
-@pytest.fixture
-def settings(home_of: Callable[[str], Settings]) -> Settings:
-    """Settings on PostgreSQL."""
-    return home_of("postgresql")
 
 
 @pytest.fixture

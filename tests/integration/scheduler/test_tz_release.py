@@ -59,7 +59,6 @@ def test_an_older_daemon_is_refused(engine: sa.Engine, key: str, value: str) -> 
 
 
 def release(patch: pytest.MonkeyPatch, name: str) -> None:
-    """Let this process have that tz release from now on."""
     patch.setattr(releases, "tz_release", lambda: name)
 
 
