@@ -15,6 +15,7 @@ from scheduler.changes import Change, Done
 from scheduler.changes.change import apply_all, create_all
 from scheduler.changes.editing import replace_document
 from tests.factories import author, make_action, make_document, rows_of
+from tests.integration.scheduler.test_events import make_event, make_user
 from tests.servers import Broker
 from tests.ticks import HOUR, MINUTE, run_tick, tick_at
 from tests.transactions import fetched
@@ -192,3 +193,26 @@ def test_what_was_sent_while_the_clock_was_ahead_is_not_listed(
     (foreseen,) = apply_all(engine, [document], author(), dry_run=True)
 
     assert (foreseen.sent, foreseen.missed) == ((), 2 if catch_up == "latest" else 0)
+
+
+def test_a_dry_run_foretells_what_events_make_due(engine: sa.Engine) -> None:
+    clock = VirtualClock(engine, MONDAY)
+    on_paid: dict[str, Any] = {
+        "name": "paid",
+        "when": {"on": "order.paid"},
+        "policy": {"look_back": "PT5M"},
+    }
+    action = make_action(engine, **on_paid)
+    make_user(engine, "ann")
+    tick_at(clock, MONDAY + MINUTE)
+    clock.set(MONDAY + HOUR)
+    for minutes in (2, 3, 30):
+        make_event(engine, "order.paid", str(minutes), "ann", MONDAY + HOUR - minutes * MINUTE)
+
+    paused = make_document(**on_paid, active=False)
+    (foreseen,) = apply_all(engine, [paused], author(), dry_run=True)
+    apply_all(engine, [paused], author())
+
+    rows = rows_of(engine, action)
+    assert list(foreseen.sent) == [r["occurrence_at"] for r in rows if r["state"] == "queued"]
+    assert (len(foreseen.sent), foreseen.missed, len(rows)) == (2, 1, 3)

@@ -19,7 +19,7 @@ from models.tables import action_cursor, missed_spans, operations, revisions, wo
 from models.values import format_instant
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes import Change, change
+from scheduler.changes import Change, change, editing
 from scheduler.explain import explain
 from tests.attempts import claim, end
 from tests.factories import (
@@ -30,13 +30,14 @@ from tests.factories import (
     spoil,
     update_operation,
 )
-from tests.ticks import MINUTE, run_tick
+from tests.ticks import HOUR, MINUTE, run_tick
 from tests.transactions import act, clock_of, execute, why
 from tests.virtual_clock import VirtualClock
 
 SEVEN = datetime(2027, 1, 4, 6, 0, tzinfo=UTC)  # a Monday, 07:00 in Paris
 WEEK = timedelta(days=7)
 WEEKLY = {"cron_rule": "0 7 * * 1", "timezone": "Europe/Paris"}
+HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
 
 
 def make_weekly(engine: sa.Engine, **keys: Any) -> Change:
@@ -119,9 +120,7 @@ def test_one_that_failed_and_is_tried_again_tells_the_error(engine: sa.Engine) -
     id = make_operation(engine, action, SEVEN)
     with engine.begin() as connection:
         assert isinstance(claim(connection, id, 1, "worker", alerts=NO_ALERTS), Claim)
-        retry = Outcome(
-            OperationState.PENDING, error="no route", delay=timedelta(hours=1), is_failure=True
-        )
+        retry = Outcome(OperationState.PENDING, error="no route", delay=HOUR, is_failure=True)
         end(connection, id, 1, retry, alerts=NO_ALERTS)
 
     found = why(engine, action, SEVEN)
@@ -132,7 +131,7 @@ def test_one_that_failed_and_is_tried_again_tells_the_error(engine: sa.Engine) -
 
 def test_one_in_a_missed_span_tells_the_span(engine: sa.Engine) -> None:
     action = make_weekly(engine)
-    run_tick(engine, SEVEN + 20 * WEEK + timedelta(hours=1))
+    run_tick(engine, SEVEN + 20 * WEEK + HOUR)
 
     found = why(engine, action, SEVEN + WEEK)
 
@@ -167,8 +166,7 @@ def test_a_decided_one_without_a_record_was_pruned_only_beyond_the_retention(
     engine: sa.Engine, days_ago: int, verdict: str, said: str
 ) -> None:
     at = (clock_of(engine) - timedelta(days=days_ago)).replace(second=0, microsecond=0)
-    when = {"cron_rule": "* * * * *", "timezone": "UTC"}
-    action = make_action(engine, name="weekly", when=when, since=at - MINUTE)
+    action = make_action(engine, since=at - MINUTE)
     run_tick(engine, at + timedelta(seconds=30))
     with engine.begin() as connection:
         connection.execute(sa.delete(operations))
@@ -261,3 +259,44 @@ def test_an_action_that_nobody_knows_is_not_found(engine: sa.Engine, settings: S
 def test_a_naive_instant_is_refused(engine: sa.Engine) -> None:
     with pytest.raises(ValueError, match="naive instant"):
         why(engine, make_action(engine), datetime(2027, 1, 1))  # noqa: DTZ001
+
+
+def test_a_pause_is_told_from_its_beginning_whatever_was_edited_since(engine: sa.Engine) -> None:
+    clock = VirtualClock(engine, SEVEN)
+    action = make_action(engine, name="one", when=HOURLY)
+    clock.set(SEVEN + MINUTE)
+    editing.set_active(engine, action.uid, active=False, author=author())
+    for hour in (3, 4):
+        clock.set(SEVEN + hour * HOUR)
+        edited = make_document(name="one", when=HOURLY, active=False, description=str(hour))
+        change.apply_all(engine, [edited], author())
+
+    found = why(engine, action, SEVEN + 9 * HOUR)
+
+    assert found.verdict == "paused"
+    assert found.text == "paused under revision 4 of 2027-01-04T10:00:00Z by tests"
+
+
+def test_more_than_a_tick_sends_are_foretold_as_sent(engine: sa.Engine) -> None:
+    clock = VirtualClock(engine, SEVEN)
+    policy = {"catch_up": "all", "look_back": "P2D"}
+    action = make_action(engine, policy=policy)
+    clock.set(SEVEN + 1_500 * MINUTE)
+
+    found = why(engine, action, SEVEN + 1_200 * MINUTE)
+
+    assert (found.verdict, "is due and would be sent" in found.text) == ("undecided", True)
+
+
+@pytest.mark.parametrize(("end", "hour"), [("starts_at", 1), ("ends_at", 9)])
+def test_what_only_the_ends_of_an_action_leave_out_says_so(
+    engine: sa.Engine, end: str, hour: int
+) -> None:
+    VirtualClock(engine, SEVEN)
+    five = (SEVEN + 5 * HOUR).isoformat()
+    action = make_action(engine, when=HOURLY, policy={end: five})
+
+    found = why(engine, action, SEVEN + hour * HOUR)
+
+    told = "the rule names it, but policy.starts_at or policy.ends_at leaves it out"
+    assert (found.verdict, found.text) == ("not_an_occurrence", told)
