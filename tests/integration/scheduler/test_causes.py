@@ -29,7 +29,6 @@ from tests.told import told_as
 from tests.transactions import act, claim_as, execute, fetched
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
 SPAN = r"from \S+Z to \S+Z \(.+\)"
 ADMINS = AlertSettings(mail=("ops@example.com",))
 
@@ -53,7 +52,7 @@ def run_tick(engine: sa.Engine, minutes: int) -> TickReport:
 
 
 def make(engine: sa.Engine, **changes: Any) -> Change:
-    return make_action(engine, when=EVERY_MINUTE, since=NOON, **changes)
+    return make_action(engine, since=NOON, **changes)
 
 
 def reasons(engine: sa.Engine, action: Change) -> list[tuple[str, str | None]]:

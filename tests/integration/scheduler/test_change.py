@@ -102,14 +102,6 @@ def test_pausing_decides_what_was_due_and_resuming_catches_nothing_up(engine: sa
     assert len(rows_of(engine, action)) == recorded
 
 
-def test_a_document_that_says_the_same_changes_nothing(engine: sa.Engine) -> None:
-    make_action(engine)
-    same = make_document(active="true", operations={"maintenance": "true", "publish": "false"})
-
-    assert apply_all(engine, [same], author())[0].change is Done.CHANGED
-    assert apply_all(engine, [same], author())[0].change is Done.UNCHANGED
-
-
 def test_all_or_none_are_stored(engine: sa.Engine) -> None:
     documents = [make_document(name="a"), make_document(name="b", when={}), {"name": "c"}]
 

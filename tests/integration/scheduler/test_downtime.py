@@ -31,7 +31,6 @@ from tests.ticks import HOUR, LEASE, MINUTE, run_tick
 from tests.transactions import clock_of, fetched
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
 
 
 def in_tables(engine: sa.Engine) -> tuple[int, int, int]:
@@ -50,9 +49,9 @@ def told(report: TickReport) -> tuple[int, int, int]:
 
 def test_after_a_downtime_the_sums_are_those_of_the_tables(engine: sa.Engine) -> None:
     run_tick(engine, NOON)
-    make_action(engine, name="a", when=EVERY_MINUTE, since=NOON)
+    make_action(engine, name="a", since=NOON)
     all_of_them = {"catch_up": "all", "look_back": "PT30M"}
-    make_action(engine, name="b", when=EVERY_MINUTE, policy=all_of_them, since=NOON)
+    make_action(engine, name="b", policy=all_of_them, since=NOON)
     make_action(engine, name="c", when={"cron_rule": "30 12 * * *"}, since=NOON)
 
     report = run_tick(engine, NOON + 35 * MINUTE)
@@ -96,7 +95,7 @@ def test_a_shorter_tick_notices_a_shorter_downtime(engine: sa.Engine) -> None:
 
 
 def test_what_was_before_and_what_was_asked_for_is_not_of_the_downtime(engine: sa.Engine) -> None:
-    action = make_action(engine, when=EVERY_MINUTE, since=NOON - 3 * MINUTE)
+    action = make_action(engine, since=NOON - 3 * MINUTE)
     run_tick(engine, NOON)
     before = in_tables(engine)
 
@@ -108,15 +107,12 @@ def test_what_was_before_and_what_was_asked_for_is_not_of_the_downtime(engine: s
 
 
 def test_batches_and_two_daemons_make_one_downtime(engine: sa.Engine) -> None:
-    make_many(engine, 60, when=EVERY_MINUTE)
+    make_many(engine, 60)
     now = clock_of(engine)
     run_tick(engine, now)
 
-    def wake_up(_: int) -> TickReport:
-        return tick(engine, now + 20 * MINUTE, Sweeper(LEASE, NO_ALERTS), batch_size=7)
-
     with ThreadPoolExecutor(2) as pool:
-        reports = list(pool.map(wake_up, range(2)))
+        reports = list(pool.map(lambda _: run_tick(engine, now + 20 * MINUTE, 7), range(2)))
 
     noted = [one.downtime for one in reports if one.downtime is not None]
     assert noted
@@ -156,7 +152,7 @@ def test_what_was_missed_has_its_cause_and_notice_whoever_decides_it(
     """The first daemon noticed the downtime: then it is killed, or another one ticks."""
     run_tick(engine, NOON)
     hooks = {"on_failure": [{"mail": "ann@example.com"}]}
-    make_action(engine, when=EVERY_MINUTE, hooks=hooks, since=NOON)
+    make_action(engine, hooks=hooks, since=NOON)
     now = NOON + 20 * MINUTE
     other = make_engine(settings)
 
@@ -185,7 +181,7 @@ def test_a_tick_that_dies_leaves_the_cause_to_the_next(
     engine: sa.Engine, settings: Settings
 ) -> None:
     Daemon(engine, settings, steps=STEPS).tick_once(NOON)
-    make_action(engine, when=EVERY_MINUTE, since=NOON)
+    make_action(engine, since=NOON)
 
     with after_its_first_transaction(engine, kill), pytest.raises(KilledDaemon):
         run_tick(engine, NOON + HOUR)
@@ -205,7 +201,7 @@ def test_each_of_two_outages_from_the_same_second_on_is_told(engine: sa.Engine) 
     missed = []
     for name in ("first", "second"):
         run_tick(engine, NOON)
-        make_action(engine, name=name, when=EVERY_MINUTE, hooks=hooks, since=NOON)
+        make_action(engine, name=name, hooks=hooks, since=NOON)
         run_tick(engine, NOON + 20 * MINUTE)
         with engine.begin() as connection:
             connection.execute(sa.update(findings).values(began_at=database_now(-60.0)))
@@ -221,7 +217,7 @@ def test_status_shows_it_for_a_day_and_a_backfill_changes_nothing(
 ) -> None:
     now = clock_of(engine).replace(second=0, microsecond=0)
     run_tick(engine, now - 40 * MINUTE)
-    action = make_action(engine, when=EVERY_MINUTE, since=now - 40 * MINUTE)
+    action = make_action(engine, since=now - 40 * MINUTE)
     run_tick(engine, now)
     with reading(engine) as connection:
         shown = status_in(connection, settings)

@@ -22,7 +22,6 @@ from tests.transactions import act, clock_of
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
-EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
 ANN = {"mail": "ann@example.com"}
 BOB = {"mail": "bob@example.com"}
 DOWN = "no daemon ticked from 2027-01-04T12:00:00Z to 2027-01-04T17:00:12Z (5 h)"
@@ -130,7 +129,7 @@ def test_the_receivers_of_missed_hear_of_it_and_the_admins(
 
 def test_a_regular_tick_and_a_short_pause_tell_nothing(engine: sa.Engine) -> None:
     run_tick(engine, NOON)
-    make_action(engine, when=EVERY_MINUTE, hooks={"on_failure": [ANN]}, since=NOON)
+    make_action(engine, hooks={"on_failure": [ANN]}, since=NOON)
 
     for minutes in (1, 3):
         run_tick(engine, NOON + minutes * MINUTE)
@@ -141,10 +140,8 @@ def test_a_regular_tick_and_a_short_pause_tell_nothing(engine: sa.Engine) -> Non
 def test_a_downtime_seen_over_several_ticks_is_told_once(engine: sa.Engine) -> None:
     all_of_them = {"catch_up": "all", "look_back": "P1D"}
     run_tick(engine, NOON - 48 * HOUR)
-    make_action(
-        engine, when=EVERY_MINUTE, policy=all_of_them, hooks={"on_failure": [ANN]},
-        since=NOON - 48 * HOUR,
-    )  # fmt: skip
+    hooks = {"on_failure": [ANN]}
+    make_action(engine, policy=all_of_them, hooks=hooks, since=NOON - 48 * HOUR)
 
     for minutes in range(4):
         run_tick(engine, NOON + minutes * MINUTE)
@@ -192,7 +189,7 @@ def test_a_change_while_no_daemon_ticks_tells_what_it_found_missed(engine: sa.En
     now = clock_of(engine)
     run_tick(engine, now - 2 * HOUR)
     hooks = {"on_failure": [ANN]}
-    make_action(engine, when=EVERY_MINUTE, hooks=hooks, since=now - 2 * HOUR)
+    make_action(engine, hooks=hooks, since=now - 2 * HOUR)
 
     change.apply_all(engine, [make_document(when=HOURLY, hooks=hooks)], author())
 
