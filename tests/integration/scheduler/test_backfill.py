@@ -1,7 +1,6 @@
 """A backfill runs each wanted occurrence once, in order, whatever process dies."""
 
 from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -20,7 +19,6 @@ from models.store.operations import backfills
 from models.store.operations.end import Outcome
 from models.store.operations.take import Claim
 from models.store.scope import WHOLE_INSTALLATION
-from models.tables import actions
 from models.tables import backfills as backfills_table
 from scheduler.changes import Change, change, editing
 from scheduler.occurrence import next_occurrences
@@ -116,24 +114,17 @@ def test_a_range_is_recorded_under_the_computed_ids_and_runs_in_order(
     assert {one["state"] for one in rows_of(engine, action)} == {"success"}
 
 
-def pause(engine: sa.Engine, action: Change) -> None:
-    editing.set_active(engine, action.uid, active=False, author=author())
-
-
-def make_event_action(engine: sa.Engine, action: Change) -> None:
-    with engine.begin() as connection:
-        own = sa.update(actions).where(actions.c.uid == action.uid)
-        connection.execute(own.values(event="instance.user.created"))
-
-
 @pytest.mark.parametrize(
-    ("spoil", "told"), [(pause, "action resume"), (make_event_action, "not by the clock")]
+    ("changes", "told"),
+    [
+        ({"active": False}, "action resume"),
+        ({"when": {"on": "instance.user.created"}}, "not by the clock"),
+    ],
 )
 def test_an_action_that_cannot_be_filled_is_refused(
-    engine: sa.Engine, spoil: Callable[..., None], told: str
+    engine: sa.Engine, changes: dict[str, Any], told: str
 ) -> None:
-    action, first = make_hourly(engine), hour_of(engine)
-    spoil(engine, action)
+    action, first = make_action(engine, **changes), hour_of(engine)
 
     with pytest.raises(Refused, match=told):
         start(engine, wanted(action, first, first + HOUR))
@@ -214,7 +205,7 @@ def test_two_workers_with_the_same_message_record_each_occurrence_once(
 def test_an_action_that_is_paused_meanwhile_ends_its_backfill(engine: sa.Engine) -> None:
     action, first = make_hourly(engine), hour_of(engine)
     id = start(engine, wanted(action, first, first + HOUR))
-    pause(engine, action)
+    editing.set_active(engine, action.uid, active=False, author=author())
 
     assert filling.process(engine, id) == "failed"
 

@@ -1,7 +1,6 @@
 """Every small app gets an action `maintenance`, once; both stores."""
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,12 +11,11 @@ from models.sql import database_now
 from models.store import actions
 from models.store.tenants import storing
 from models.tables import actions as actions_table
-from models.tables import audit, operations
+from models.tables import audit
 from models.tables import small_apps as small_apps_table
 from models.tenant.document import parse_small_app
 from scheduler.changes import default_actions, deletion
 from tests.factories import DEFAULT_APP, STEPS, author, make_action, make_app
-from tests.ticks import run_tick
 from tests.transactions import act, execute, fetched
 
 
@@ -51,6 +49,8 @@ def test_migrate_gives_each_small_app_its_maintenance_at_four_in_its_zone(
     assert document is not None
     assert document["when"] == {"cron_rule": "0 4 * * *", "timezone": "Europe/Paris"}
     assert document["operations"] == {"maintenance": True}
+    # A machine that sleeps at four is maintained when it wakes up.
+    assert document["policy"]["look_back"] == "P1D"
     noted = fetched(engine, sa.select(audit).where(audit.c.small_app_id == shop.id)).one()
     assert (noted.actor, noted.verb) == ("minutebook", "action.create")
 
@@ -117,16 +117,3 @@ def test_a_zone_that_nobody_knows_any_more_stops_no_other_small_app(engine: sa.E
     execute(engine, its_row.values(zone="Mars/Olympus"))
 
     assert default_actions.migrate(engine, STEPS).maintained == ("default",)
-
-
-def test_a_machine_that_slept_at_four_is_maintained_when_it_wakes_up(engine: sa.Engine) -> None:
-    default_actions.migrate(engine, STEPS)
-    (action,) = maintenance_of(engine)
-    four = (action["created_at"] + timedelta(days=1)).replace(hour=4, minute=0, second=0)
-
-    run_tick(engine, four + timedelta(hours=9))
-
-    rows = fetched(engine, sa.select(operations)).all()
-    assert [(row.occurrence_at, row.state) for row in rows if row.state != "missed"] == [
-        (four.replace(microsecond=0), "queued")
-    ]

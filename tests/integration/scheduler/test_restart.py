@@ -39,16 +39,6 @@ NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 SUCCEEDED, FAILED = {"name": "one", "state": "success"}, {"name": "two", "state": "failed"}
 
 
-def make_missed(engine: sa.Engine, **changes: Any) -> tuple[Change, UUID]:
-    """Return an action and its operation that was missed: the daemon slept ten minutes too long."""
-    when = {"cron_rule": "0 12 4 1 *", "timezone": "UTC"}
-    action = make_action(engine, when=when, since=NOON - MINUTE, **changes)
-    run_tick(engine, NOON + 10 * MINUTE)
-    [row] = rows_of(engine, action)
-    assert row["state"] == "missed"
-    return action, row["id"]
-
-
 def make_ended(engine: sa.Engine, state: str = "failed", **changes: Any) -> tuple[Change, UUID]:
     """Return an action and its operation that ran and ended so, after a failure and a loss."""
     action = make_action(engine, **changes)
@@ -60,7 +50,12 @@ def make_ended(engine: sa.Engine, state: str = "failed", **changes: Any) -> tupl
 
 
 def test_a_missed_one_runs_after_all(engine: sa.Engine, broker: Broker) -> None:
-    _, id = make_missed(engine)
+    when = {"cron_rule": "0 12 4 1 *", "timezone": "UTC"}
+    action = make_action(engine, when=when, since=NOON - MINUTE)
+    run_tick(engine, NOON + 10 * MINUTE)
+    [missed] = rows_of(engine, action)
+    assert missed["state"] == "missed"
+    id = missed["id"]
 
     repeated, sent = retry(engine, id, WHOLE_INSTALLATION, "ann")
 
