@@ -10,10 +10,8 @@ from data.store.status import statuses_of
 from models.parsing import Calendars
 from models.store.tenants import app_overview
 from runtime.config import Settings
-from runtime.database import reading
 from scheduler.changes import Change
 from scheduler.changes.change import create_all
-from scheduler.explain import explain
 from services.overview import overview_of
 from tests.factories import (
     author,
@@ -25,7 +23,7 @@ from tests.factories import (
     set_back,
 )
 from tests.ticks import DAY, LEASE, run_tick
-from tests.transactions import act, clock_of
+from tests.transactions import act, clock_of, why
 
 SEVEN = datetime(2027, 1, 4, 7, tzinfo=UTC)
 DAILY = {"cron_rule": "0 7 * * *", "timezone": "UTC", "except": [{"calendar": "closed"}]}
@@ -59,12 +57,9 @@ def test_a_changed_calendar_needs_no_new_revision(engine: sa.Engine, daily: Chan
     assert found == [(SEVEN, 1)]
 
 
-def test_an_explanation_names_the_calendar(
-    engine: sa.Engine, settings: Settings, daily: Change
-) -> None:
+def test_an_explanation_names_the_calendar(engine: sa.Engine, daily: Change) -> None:
     for _ in range(2):
-        with reading(engine) as connection:
-            found = explain(daily.uid, SEVEN, connection, settings)
+        found = why(engine, daily, SEVEN)
 
         assert found.verdict == "not_an_occurrence"
         assert "`except` leaves it out: 2027-01-04 of calendar closed" in found.text

@@ -16,17 +16,15 @@ from models.store import pauses
 from models.store.pauses import PauseKind, Target
 from models.tables import findings, notices
 from runtime.config import Settings
-from runtime.database import reading
 from runtime.sections import AlertSettings
 from scheduler.changes import Change
-from scheduler.explain import explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tests.factories import make_action, make_app, make_operation, rows_of
 from tests.servers import Broker, free_port, temporary_folder
 from tests.ticks import MINUTE
 from tests.told import told_as
-from tests.transactions import act, claim_as, execute, fetched
+from tests.transactions import act, claim_as, execute, fetched, why
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 SPAN = r"from \S+Z to \S+Z \(.+\)"
@@ -73,9 +71,7 @@ def test_runs_that_a_dead_broker_kept_name_its_outage(engine: sa.Engine, mortal:
         by = f"overtaken by 2027-01-04T12:0{minute}:00Z"
         assert state == "skipped"
         assert re.fullmatch(f"{by}: the broker did not answer {SPAN}", reason or "")
-    with reading(engine) as connection:
-        text = explain(action.uid, NOON + MINUTE, connection).text
-    assert text.endswith(f": {kept[0][1]}")
+    assert why(engine, action, NOON + MINUTE).text.endswith(f": {kept[0][1]}")
 
 
 def test_the_outage_is_one_finding_whose_end_the_tick_tells(

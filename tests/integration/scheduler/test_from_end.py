@@ -22,10 +22,8 @@ from models.store.scope import Scope
 from models.store.tenants.closing import closing_rows, next_open
 from models.tables import action_cursor, operations
 from models.values.delays import rounded_up
-from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes import Change, editing
-from scheduler.explain import explain
 from scheduler.forecast import coming
 from scheduler.on_demand.manual import run_now
 from services.actions import due_next
@@ -41,7 +39,7 @@ from tests.factories import (
     update_operation,
 )
 from tests.ticks import DAY, LEASE, MINUTE, SECOND, run_tick
-from tests.transactions import act, clock_of, execute, finish
+from tests.transactions import act, clock_of, execute, finish, why
 from tests.virtual_clock import VirtualClock
 
 EVERY = timedelta(minutes=10)
@@ -317,14 +315,11 @@ def test_bounds_hold(engine: sa.Engine, now: datetime) -> None:
     assert cursor_of(engine, action)["next_occurrence_at"] is None
 
 
-def test_explain_and_next_say_what_is_known(
-    engine: sa.Engine, settings: Settings, now: datetime
-) -> None:
+def test_explain_and_next_say_what_is_known(engine: sa.Engine, now: datetime) -> None:
     action, first = begun(engine, now)
 
     def told(at: datetime) -> tuple[str, str]:
-        with reading(engine) as connection:
-            found = explain(action.uid, at, connection, settings)
+        found = why(engine, action, at)
         return found.verdict, found.text
 
     def following() -> list[datetime]:

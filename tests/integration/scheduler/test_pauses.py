@@ -24,7 +24,6 @@ from runtime.config import Settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
 from scheduler.changes import Change
-from scheduler.explain import explain
 from scheduler.on_demand import manual
 from services.installation import Installation
 from services.status import pauses, status
@@ -43,7 +42,7 @@ from tests.factories import (
 from tests.servers import Broker
 from tests.statements import executed
 from tests.ticks import MINUTE, run_tick
-from tests.transactions import act, clock_of, execute
+from tests.transactions import act, clock_of, execute, why
 
 JOB = {"job": {"url": "https://example.com/feed"}}
 TASKS = {OURS: "execute_scheduled_action_quick", HTTP: "job", CELERY: "shop.sync"}
@@ -215,7 +214,7 @@ def test_no_worker_gets_a_job_of_a_paused_queue(engine: sa.Engine, opened: Insta
 
 
 def test_a_manual_run_waits_too_and_says_so(
-    engine: sa.Engine, opened: Installation, settings: Settings, broker: Broker
+    engine: sa.Engine, opened: Installation, broker: Broker
 ) -> None:
     action = make_action(engine)
     pauses.pause(opened, "quick", reason="a migration")
@@ -223,9 +222,7 @@ def test_a_manual_run_waits_too_and_says_so(
     id, result = manual.run_now(engine, action.uid, "ann")
 
     assert (result.count, sent(broker)) == (0, [])
-    with reading(engine) as connection:
-        at = row_of(engine, id)["occurrence_at"]
-        found = explain(action.uid, at, connection, settings)
+    found = why(engine, action, row_of(engine, id)["occurrence_at"])
     assert found.operations[0]["text"] == (
         f"is not sent: queue minutebook.quick was paused by {opened.actor} (a migration)"
     )
