@@ -6,10 +6,8 @@ import httpx
 import pytest
 
 from models.roles import Role
-from tests.celery_messages import TASK, celery_action
-from tests.factories import make_operation
 from tests.integration.web.conftest import APP, Web
-from tests.integration.web.dashboard.conftest import NOON, Browse, make_failed
+from tests.integration.web.dashboard.conftest import Browse, make_failed
 
 
 def state_of(web: Web, id: str) -> str:
@@ -44,13 +42,3 @@ def test_an_id_in_the_search_opens_its_run(site: Web, browse: Browse, digits: in
 
     assert (found.status_code, found.headers["location"]) == (303, f"/operations/{id}")
     assert theirs.status_code == 200
-
-
-@pytest.mark.parametrize("path", ["/actions", "/operations"])
-def test_lists_are_of_a_task(web: Web, browse: Browse, path: str) -> None:
-    make_operation(web.engine, celery_action(web.engine), NOON)
-    browser = browse(web)
-
-    pages = [browser.get(path, params={"task": task}).text for task in (TASK, TASK[1:])]
-
-    assert ["close the day</a>" in page for page in pages] == [True, False]
