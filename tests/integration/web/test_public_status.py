@@ -1,6 +1,5 @@
 """The status of a small app for people without an account: what it shows, and nothing else."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +10,6 @@ from playwright.sync_api import expect
 
 from data import endpoints
 from models.tables import action_cursor
-from runtime.egress.guard import authorities
 from services.apps import changes
 from tests.browser import Chromium
 from tests.integration.web.conftest import APP, Web
@@ -47,10 +45,9 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def stranger(web: Web) -> Iterator[httpx.Client]:
+def stranger(web: Web) -> httpx.Client:
     """A client without an account."""
-    with httpx.Client(base_url=web.url, timeout=30, verify=authorities()) as client:
-        yield client
+    return web.client(role=None)
 
 
 @pytest.mark.usefixtures("at_once")

@@ -1,6 +1,6 @@
 """The dashboard as a browser meets it: clients with sessions."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import httpx
@@ -11,7 +11,6 @@ from models.roles import Role
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.end import Outcome
 from models.store.workers import Heartbeat, beat
-from runtime.egress.guard import authorities
 from services.apps import trust
 from tests.attempts import end
 from tests.browser import OWN_PAGE
@@ -27,29 +26,20 @@ Browse = Callable[..., httpx.Client]
 
 
 @pytest.fixture
-def browse() -> Iterator[Browse]:
+def browse() -> Browse:
     """Open a browser that has signed in: by a token, by a new one of a role, or not at all."""
-    opened: list[httpx.Client] = []
 
     def start(
         web: Web, role: Role | None = Role.ADMIN, app: str | None = None, token: str | None = None
     ) -> httpx.Client:
-        browser = httpx.Client(
-            base_url=web.url,
-            timeout=30,
-            headers=OWN_PAGE,
-            verify=authorities(),
-        )
-        opened.append(browser)
+        browser = web.client(role=None)
+        browser.headers.update(OWN_PAGE)
         if role is not None:
-            secret = token or web.token(role, app)
-            signed_in = browser.post("/sign-in", data={"token": secret})
+            signed_in = browser.post("/sign-in", data={"token": token or web.token(role, app)})
             assert signed_in.status_code == 303
         return browser
 
-    yield start
-    for browser in opened:
-        browser.close()
+    return start
 
 
 @pytest.fixture

@@ -64,7 +64,6 @@ def test_every_page_is_sound(tab: Tab, page: Page, hostile: list[str]) -> None:
         answer = page.goto(path)
         assert answer is not None
         assert answer.status == 200, path
-        assert not tab.is_wider_than_the_screen(), path
         assert tab.serious() == []
         page.emulate_media(color_scheme="dark")
         assert tab.serious("color-contrast") == []
