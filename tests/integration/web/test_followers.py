@@ -323,25 +323,16 @@ def test_a_database_that_went_back_is_noted(desk: Web, worker: Worker) -> None:
 # What a follower may not touch.
 
 
-def sent(web: Web, operations: dict[str, Any]) -> UUID:
-    """Record an operation of another kind, and send it."""
-    action = make_action(web.engine, name="other", operations=operations)
-    id = make_operation(web.engine, action, NOON)
-    update_operation(web.engine, id, state="queued", not_before=database_now(-1.0))
-    return id
-
-
-def all_verbs(worker: Worker, id: UUID) -> list[httpx.Response]:
-    """Try every verb that names an operation, with secrets that are guessed."""
-    worker.lease = f"{id.hex}-1-{worker.delivery}"
-    discards = [worker.discard(id, what) for what in ("revoked", "expired", "unknown")]
-    end = worker.post(id, "end", lease=worker.lease, outcome="success")
-    return [worker.take(id), *discards, worker.beat(id), end]
-
-
 def assert_untouched(web: Web, worker: Worker, id: UUID) -> list[httpx.Response]:
+    """Try every verb that names an operation, with secrets that are guessed."""
     before = row_of(web.engine, id)
-    answers = all_verbs(worker, id)
+    worker.lease = f"{id.hex}-1-{worker.delivery}"
+    answers = [
+        worker.take(id),
+        *(worker.discard(id, what) for what in ("revoked", "expired", "unknown")),
+        worker.beat(id),
+        worker.post(id, "end", lease=worker.lease, outcome="success"),
+    ]
     after = row_of(web.engine, id)
     assert {one.status_code for one in answers} <= {404, 409}
     assert {name: after[name] for name in KEPT} == {name: before[name] for name in KEPT}
@@ -353,7 +344,9 @@ def assert_untouched(web: Web, worker: Worker, id: UUID) -> list[httpx.Response]
 def test_an_operation_of_another_kind_is_not_touched(
     desk: Web, worker: Worker, operations: dict[str, Any], state: str
 ) -> None:
-    id = sent(desk, operations)
+    action = make_action(desk.engine, name="other", operations=operations)
+    id = make_operation(desk.engine, action, NOON)
+    update_operation(desk.engine, id, state="queued", not_before=database_now(-1.0))
     if state == "running":
         assert not isinstance(act(desk.engine, claim, id, 1, "one", alerts=NO_ALERTS), NotStarted)
 

@@ -61,13 +61,9 @@ def start(request: pytest.FixtureRequest, desk: Web, tmp_path: Path) -> Iterator
 
     yield run
     for worker in started:
-        kill(worker)
-
-
-def kill(worker: "subprocess.Popen[bytes]") -> None:
-    if worker.poll() is None:
-        os.killpg(worker.pid, signal.SIGKILL)
-        worker.wait(10)
+        if worker.poll() is None:
+            os.killpg(worker.pid, signal.SIGKILL)
+            worker.wait(10)
 
 
 def make_work(desk: Web, url: str) -> UUID:

@@ -94,20 +94,17 @@ def counting(web: Web) -> Counting:
     return Counting(web)
 
 
-def filled(web: Web) -> str:
-    """Return the figures of an installation in which something ended, and a daemon ticked."""
-    ended(web)
-    Daemon(web.engine, web.opened.settings, STEPS).tick_once()
-    with web.engine.begin() as connection:
-        connection.execute(sa.update(ticks).values(finished_at=read_clock(connection) - SETTLED))
-    registry, _ = registry_of(web.opened, monotonic() - 300)
-    return generate_latest(registry).decode()
-
-
 def test_the_page_lists_each_metric_with_its_type_labels_and_text(site: Web) -> None:
     response = site.client(Role.VIEWER).get("/metrics")
+    ended(site)
+    Daemon(site.engine, site.opened.settings, STEPS).tick_once()
+    settled = clock_of(site.engine) - SETTLED
+    execute(site.engine, sa.update(ticks).values(finished_at=settled))
+    registry, _ = registry_of(site.opened, monotonic() - 300)
 
-    families = {one.name: one for one in text_string_to_metric_families(filled(site))}
+    text = generate_latest(registry).decode()
+
+    families = {one.name: one for one in text_string_to_metric_families(text)}
     for name, kind, labels, text in ROW.findall(PAGE.read_text(encoding="utf-8")):
         family = families.pop(name.removesuffix("_total"))
         assert (kind, text) == (family.type, family.documentation)

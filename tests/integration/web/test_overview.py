@@ -20,7 +20,7 @@ from services.actions.page import action_page
 from services.overview import figures as counted
 from services.runs import run
 from tests.celery_messages import TASK, celery_action
-from tests.factories import update_operation
+from tests.factories import row_of, update_operation
 from tests.integration.web.conftest import APP, NIGHTLY, Web
 from tests.ticks import MINUTE
 from tests.transactions import act, clock_of
@@ -48,17 +48,11 @@ def ended(web: Web, action: str, state: str, **values: Any) -> UUID:
     )
     if state != "running":
         update_operation(web.engine, id, state=state, finished_at=now, **values)
-        _remember(web, id, state, now)
+        # As the worker does that ends it.
+        key = {"action_uid": row_of(web.engine, id)["action_uid"], "subject": ""}
+        known = {**key, **known_after(OperationState(state), now)}
+        act(web.engine, upsert_one, action_state, known, (action_state.c.action_uid,))
     return id
-
-
-def _remember(web: Web, id: UUID, state: str, now: datetime) -> None:
-    """Let the action know of its last run, as the worker does that ends it."""
-    with web.engine.begin() as connection:
-        uid = sa.select(operations.c.action_uid).where(operations.c.id == id).scalar_subquery()
-        known = known_after(OperationState(state), now)
-        key = {"action_uid": connection.execute(sa.select(uid)).scalar_one(), "subject": ""}
-        upsert_one(connection, action_state, {**key, **known}, (action_state.c.action_uid,))
 
 
 def missed(web: Web) -> UUID:

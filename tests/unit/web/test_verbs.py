@@ -1,8 +1,8 @@
 """web/verbs.py: each verb has one endpoint, with its right, its parameters and its text."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import Annotated, Any
+from collections.abc import Iterator
+from typing import Annotated
 
 import pytest
 from fastapi import FastAPI
@@ -38,26 +38,6 @@ def only_its_own() -> Iterator[None]:
     VERBS.update(verbs)
 
 
-def route_of(function: Callable[..., Any]) -> APIRoute:
-    router = endpoints("tests")
-    serve(router, function)
-    (route,) = router.routes
-    assert isinstance(route, APIRoute)
-    return route
-
-
-def described(route: APIRoute) -> Any:
-    app = FastAPI()
-    app.router.routes.append(route)
-    (methods,) = app.openapi()["paths"].values()
-    (found,) = methods.values()
-    return found
-
-
-def access_of(route: APIRoute) -> Access:
-    return next(ACCESS[one.call] for one in route.dependant.dependencies if one.call in ACCESS)
-
-
 def test_each_verb_has_one_endpoint() -> None:
     counted = Counter(f"{method} {one.path}" for one in ROUTES for method in one.methods or ())
 
@@ -76,7 +56,10 @@ def test_the_endpoint_is_made_of_the_signature_and_the_first_paragraph() -> None
         """
         raise NotImplementedError
 
-    said = described(route_of(count))
+    app, router = FastAPI(), endpoints("tests")
+    serve(router, count)
+    app.include_router(router)
+    said = app.openapi()["paths"]["/api/rows"]["get"]
 
     assert (said["operationId"], said["description"]) == ("count_rows", "Count the rows.")
     (much,) = (one for one in said["parameters"] if one["name"] == "much")
@@ -104,5 +87,6 @@ def test_the_right_of_an_endpoint_of_its_own_is_that_of_the_verb(is_of_installat
     (route,) = router.routes
     assert isinstance(route, APIRoute)
 
-    assert access_of(route) == Access(Permission.OPERATE, is_of_installation)
+    (access,) = (ACCESS[one.call] for one in route.dependant.dependencies if one.call in ACCESS)
+    assert access == Access(Permission.OPERATE, is_of_installation)
     assert route.endpoint is act_and_more

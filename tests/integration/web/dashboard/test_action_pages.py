@@ -17,7 +17,6 @@ from tests.transactions import act, execute
 from web.dashboard.action import ActionQuery, answers
 from web.dashboard.session import Visitor
 
-HIDDEN = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)">')
 ANSWER = re.compile(r"<strong>.*?</p>")
 ACTION = f"/apps/{APP}/actions/nightly"
 

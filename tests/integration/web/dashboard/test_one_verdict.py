@@ -181,7 +181,8 @@ def test_all_doors_agree(web: Web, browse: Browse, situation: str) -> None:
     assert verdict["sentence"] in _text(browser.get("/health"))
     of_app = viewer.get("/api/overview").json()["verdict"]
     assert of_app["sentence"] in _text(browser.get(f"/apps/{APP}"))
-    assert _in_metrics(client) == verdict["counts"]
+    counted = IN_METRICS.findall(client.get("/metrics").text)
+    assert {kind: int(float(count)) for kind, count in counted} == verdict["counts"]
     of_actions = sum(verdict["counts"].get(one, 0) for one in OF_ACTIONS)
     assert shown["actions"]["unhealthy"] == of_actions
     listed = client.get("/api/actions", params={"standing": "troubled", "all_apps": True}).json()
@@ -205,15 +206,10 @@ def test_a_small_app_is_judged_by_its_own(web: Web) -> None:
     assert (bakery["state"], bakery["counts"]) == ("ok", {})
 
 
+IN_METRICS = re.compile(r'^minutebook_findings\{kind="(\w+)",severity="\w+"\} (\S+)$', re.M)
 OF_ACTIONS = ("quarantined", "action_failed", "action_missed", "action_overdue", "never_ran")
 
 
 def _text(page: httpx.Response) -> str:
     plain = re.sub(r"<[^>]+>", "", page.text)
     return plain.replace("&#39;", "'").replace("&#34;", '"').replace("&quot;", '"')
-
-
-def _in_metrics(client: httpx.Client) -> dict[str, int]:
-    sample = re.compile(r'^minutebook_findings\{kind="(\w+)",severity="\w+"\} (\S+)$', re.M)
-    found = sample.findall(client.get("/metrics").text)
-    return {kind: int(float(count)) for kind, count in found}

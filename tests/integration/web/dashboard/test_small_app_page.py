@@ -1,20 +1,19 @@
 """The page of a small app in a real Chromium: its data while an import runs, and its mails."""
 
-from datetime import timedelta
 from uuid import UUID
 
 import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from models.sql import read_clock
 from models.tables import actions
-from runtime.database import reading
 from services.apps import changes, trust
 from services.runs import run
 from tests.browser import Tab
 from tests.factories import spoil, update_operation
 from tests.integration.web.conftest import APP, NIGHTLY, Web
+from tests.ticks import MINUTE
+from tests.transactions import clock_of
 
 SOURCE = {"source": {"file": "sales.csv"}}
 # What the eye and the mouse meet in the middle of an element.
@@ -26,33 +25,16 @@ SEEN_AT = """
 """
 
 
-@pytest.fixture
-def opens() -> dict[str, str]:
-    """Nothing moves."""
-    return {"reduced_motion": "reduce"}
-
-
-@pytest.fixture
-def importing(site: Web) -> UUID:
-    """An operation that imports into a small app with one domain."""
-    opened = site.opened
-    trust.trust_app(opened, APP, trust.TrustChange(trusted=True))
-    changes.apply(opened, [("", {"name": APP, "domains": {"sales": SOURCE}})], dry_run=False)
-    id = run(opened.for_request(APP, is_bound=True, bearer="tests"), "nightly").id
-    with reading(opened.engine) as connection:
-        now = read_clock(connection)
-    minute = timedelta(minutes=1)
+@pytest.mark.parametrize("opens", [{"reduced_motion": "reduce"}], ids=["still"])
+def test_an_import_covers_the_data_and_traps_nobody(tab: Tab, page: Page, site: Web) -> None:
+    trust.trust_app(site.opened, APP, trust.TrustChange(trusted=True))
+    changes.apply(site.opened, [("", {"name": APP, "domains": {"sales": SOURCE}})], dry_run=False)
+    id, now = run(site.shop, "nightly").id, clock_of(site.engine)
     values = {"state": "running", "heartbeat_at": now, "worker": "w", "phase": "import"}
-    times = {"started_at": now - minute, "first_started_at": now - minute, "is_blocking": True}
-    times["eta_at"] = now + minute
+    times = {"started_at": now - MINUTE, "first_started_at": now - MINUTE, "is_blocking": True}
+    times["eta_at"] = now + MINUTE
     steps = [{"name": "refresh", "state": "running"}]
-    update_operation(opened.engine, id, **values, **times, steps=steps)
-    return id
-
-
-def test_an_import_covers_the_data_and_traps_nobody(
-    tab: Tab, page: Page, site: Web, importing: UUID
-) -> None:
+    update_operation(site.engine, id, **values, **times, steps=steps)
     page.goto(f"/apps/{APP}")
     cover, table = page.locator("details.cover"), page.locator("td.name:text-is('sales')")
     expect(cover).to_contain_text("ends in")
@@ -67,8 +49,7 @@ def test_an_import_covers_the_data_and_traps_nobody(
     expect(page.locator("details.cover > summary")).to_be_focused()
     page.keyboard.press("Tab")
     expect(page.locator("details.cover > summary")).not_to_be_focused()
-    ended = {"state": "failed", "finished_at": None}
-    update_operation(site.engine, importing, **ended)
+    update_operation(site.engine, id, state="failed", finished_at=None)
     expect(cover).to_have_count(0, timeout=30_000)
 
 
