@@ -2,7 +2,8 @@
 
 from email import message_from_bytes
 from email.policy import default
-from pathlib import Path
+
+import pytest
 
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import Process, until
@@ -11,19 +12,16 @@ from tests.acceptance.web_door import start_web
 TOLD = {"SCHED_ALERT_MAIL": "ops@example.com", "SCHED_ALERT_BROKEN_AFTER_S": "1"}
 
 
-def mails(installation: Installation) -> list[str]:
+def subjects(installation: Installation) -> list[str]:
     """Return the subjects of the mails to the admins, in order of their kinds."""
     files = (installation.home / "mail").glob("*.eml")
-    return sorted(str(_subject(file)) for file in files)
-
-
-def _subject(file: Path) -> object:
-    return message_from_bytes(file.read_bytes(), policy=default)["Subject"]
+    mails = (message_from_bytes(file.read_bytes(), policy=default) for file in files)
+    return sorted(str(mail["Subject"]) for mail in mails)
 
 
 def told(installation: Installation, count: int) -> list[str]:
-    until(lambda: len(mails(installation)) == count, lambda: f"{mails(installation)}")
-    return mails(installation)
+    until(lambda: len(subjects(installation)) == count, lambda: f"{subjects(installation)}")
+    return subjects(installation)
 
 
 def ticking(installation: Installation) -> Process:
@@ -34,28 +32,20 @@ def ticking(installation: Installation) -> Process:
     return daemon
 
 
-def test_a_killed_daemon_is_told_once_by_one_of_two_web_processes_and_its_return(
-    installation: Installation,
+@pytest.mark.parametrize("teller", ["web", "worker"])
+def test_a_killed_daemon_and_its_return_are_told_once_by_a_process_that_is_left(
+    installation: Installation, teller: str
 ) -> None:
     daemon = ticking(installation)
-    webs = [start_web(installation, TOLD)[0] for _ in range(2)]
+    if teller == "web":
+        start_web(installation, TOLD)
+    else:
+        installation.worker(is_awaited=True, concurrency=2, settings=TOLD)
 
     daemon.kill()
     (broken,) = told(installation, 1)
-    webs[0].kill()
-    start_web(installation, TOLD)
     ticking(installation)
     both = told(installation, 2)
 
     assert broken.startswith("[minutebook] ALERT: no daemon ticks: the last tick was by ")
     assert both == [broken, broken.replace("ALERT", "RESOLVED")]
-
-
-def test_without_a_web_process_a_worker_tells(installation: Installation) -> None:
-    daemon = ticking(installation)
-    installation.worker(is_awaited=True, concurrency=2, settings=TOLD)
-
-    daemon.kill()
-
-    (broken,) = told(installation, 1)
-    assert "no daemon ticks" in broken

@@ -47,7 +47,7 @@ def test_all_processes_write_again_within_two_ticks(
     ticked = daemon.text().count("tick ")
 
     daemon.said("tick ", times=ticked + 1, timeout_s=2 * TICK_S)
-    with client(installation, address) as (door,):
+    with client(installation, address) as door:
         id = door.post(f"/api/actions/{action.uid}:run").raise_for_status().json()["id"]
     installation.becomes(id, "success", timeout_s=2 * TICK_S)
     for process in (daemon, worker, web):
@@ -61,7 +61,7 @@ def test_people_sign_in_and_read_while_nothing_can_be_written(
     action = installation.action()
     web, address = start_web(installation)
     token = installation.cli("token", "create", "--role", "operator")["token"]
-    with client(installation, address) as (door,):
+    with client(installation, address) as door:
         run = door.post(f"/api/actions/{action.uid}:run").raise_for_status().json()["id"]
     if installation.store == "postgresql":
         read_only(postgresql, installation.engine.url.database, are_ended=True)

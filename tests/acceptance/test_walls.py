@@ -82,7 +82,7 @@ def test_what_is_due_runs_and_every_door_opens(
     ran = installation.cli("action", "run", "pruning", "--wait")
     named = installation.processes.run(installation.command("--help")).stdout
     _, address = start_web(installation)
-    with client(installation, address) as (asking,):
+    with client(installation, address) as asking:
         answers = {path: asking.get(path).status_code for path in ("/readyz", "/api/actions")}
         figures = asking.get("/metrics").text
         shown = asking.get("/api/apps/default").json()

@@ -39,7 +39,7 @@ def test_a_database_that_stands_still_does_not_hold_up_a_stop(
     seen = sa.select(sa.func.count()).select_from(tables.workers)
     web, address = start_web(installation)
     with (
-        client(installation, address, role="worker") as (asked,),
+        client(installation, address, role="worker") as asked,
         ThreadPoolExecutor(1) as pool,
     ):
         waiting = pool.submit(asked.get, "/jobs/next")

@@ -1,8 +1,7 @@
-"""`minutebook web` as a process, and clients of it."""
+"""`minutebook web` as a process, and a client of it."""
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 import httpx
 
@@ -23,16 +22,8 @@ def start_web(
     return web, found[1]
 
 
-@contextmanager
-def client(
-    installation: Installation, *addresses: str, role: str = "operator"
-) -> Iterator[list[httpx.Client]]:
-    """Yield a client of each address, all with the same token."""
+def client(installation: Installation, address: str, role: str = "operator") -> httpx.Client:
+    """Return a client of an address, with a token of its own."""
     token = installation.cli("token", "create", "--role", role)["token"]
     headers = {"Authorization": f"Bearer {token}"}
-    clients = [httpx.Client(base_url=one, headers=headers, timeout=60) for one in addresses]
-    try:
-        yield clients
-    finally:
-        for one in clients:
-            one.close()
+    return httpx.Client(base_url=address, headers=headers, timeout=60)
