@@ -66,7 +66,7 @@ fuzz: $(VENV)/.stamp-dev ## Mutate the kept corpus of hostile inputs; MINUTES=5 
 	@$(PIP) install --require-hashes --only-binary :all: -r requirements/fuzz.lock 2>/dev/null || echo "no wheel of atheris for this Python and machine: random mutation alone"
 	$(IN_MEMORY) $(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),5) $(if $(SEED),--seed $(SEED)) $(KINDS)
 
-attack: $(VENV)/.stamp-dev ## Carry out every known attack, a line each
+attack: $(VENV)/.stamp-dev ## Carry out every known attack
 	$(IN_MEMORY) $(BIN)/python -m tests.hostile.attacks
 
 lint: $(VENV)/.stamp-dev

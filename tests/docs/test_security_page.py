@@ -7,6 +7,6 @@ def test_each_attack_is_made_by_a_test() -> None:
     found = attacks()
 
     assert len(found) > 40
-    assert all(one.tests for one in found)
-    assert {name for one in found for name in one.tests} - {*places()} == set()
-    assert len({one.number for one in found}) == len(found)
+    assert all(tests for _, tests in found)
+    assert {name for _, tests in found for name in tests} - {*places()} == set()
+    assert len({number for number, _ in found}) == len(found)
