@@ -48,19 +48,13 @@ def with_example(
         yield made
 
 
-@pytest.fixture
-def inbox(tmp_path: Path) -> Path:
-    folder = tmp_path / "inbox"
-    folder.mkdir()
-    for name in ("a", "b"):
-        (folder / name).touch()
-    return folder
-
-
 def test_its_step_is_found_and_run_beside_a_module_that_is_broken(
-    with_example: Installation, inbox: Path, tmp_path: Path
+    with_example: Installation, tmp_path: Path
 ) -> None:
-    minutebook = with_example
+    minutebook, inbox = with_example, tmp_path / "inbox"
+    inbox.mkdir()
+    for name in ("a", "b"):
+        (inbox / name).touch()
     document = tmp_path / "count.json"
     document.write_text(
         '{"name": "count", "when": {"every": "PT1H"},'

@@ -23,7 +23,7 @@ from broker.errors import NoQueue
 from broker.external_link import Link
 from interop.beat_file import entries_of
 from interop.celery_work import check_exchange
-from interop.outcomes import OUTCOMES, Outcome, outcomes
+from interop.outcomes import Outcome, outcomes
 from models.action.document import ParseContext, parse_action, plan_of
 from models.store.operations.external_send import Handed
 from runtime.clock import utc_now
@@ -52,11 +52,6 @@ class Shape:
 
     def named(self, kind: str) -> set[str]:
         return {one.name for one in self.outcomes if one.kind == kind}
-
-    def line(self) -> str:
-        kinds = [one.kind for one in self.outcomes]
-        numbers = [len(kinds), *map(kinds.count, OUTCOMES), len(self.wrong)]
-        return f"{self.name:30}" + "".join(f"{number:9}" for number in numbers)
 
 
 def shapes_of(python: str, url: str, folder: Path) -> Iterator[Shape]:
@@ -186,9 +181,6 @@ def test_what_is_the_same_is_what_celery_itself_sends(
     for shape in shapes:
         compare(shape, server.url)
 
-    names = ("entries", *OUTCOMES, "wrong")
-    table = [f"{'shape':30}" + "".join(f"{one:>9}" for one in names), *map(Shape.line, shapes)]
-    sys.stdout.write("\n".join([*table, ""]))
     if (python, kind) == (sys.executable, "redis"):
         for outcome in ("differs", "cannot"):
             found = {one.name: sorted(one.named(outcome)) for one in shapes}
