@@ -101,16 +101,3 @@ def test_a_killed_up_leaves_nobody_and_starts_again(home: Installation) -> None:
 
     id = home.operation(home.action())
     home.becomes(id, "success")
-
-
-def test_down_stops_what_up_started_and_says_so_if_nothing_runs(home: Installation) -> None:
-    up = start_up(home)
-    children = psutil.Process(up.pid).children(recursive=True)
-
-    stopped = home.processes.run(home.command("down"))
-    again = home.processes.run(home.command("down"))
-
-    assert (stopped.returncode, again.returncode) == (0, 0)
-    assert f"stopped minutebook up (pid {up.pid})" in stopped.stdout
-    assert "no minutebook up is running" in again.stdout
-    assert psutil.wait_procs(children, timeout=10)[1] == []
