@@ -25,13 +25,13 @@ from scheduler.events.dependants import send_ended
 from scheduler.forecast import coming
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from tests.attempts import claim, end
 from tests.factories import DEFAULT_APP, make_action, make_operation, rows_of
 from tests.integration.statements import plans
 from tests.integration.statements.acts import assert_indexed
 from tests.integration.statements.conftest import Copies, Filled
 from tests.integration.statements.plans import Statements
 from tests.ticks import DAY, MINUTE
+from tests.transactions import claim_as, execute, finish
 
 USERS = 25_000
 ACTIONS = 40
@@ -135,15 +135,12 @@ def test_an_end_finds_what_depends_on_it(crowd: Filled) -> None:
     action = make_action(crowd.engine, name="ends")
     make_action(crowd.engine, name="after its end", when={"after": {"action": "ends"}})
     ids = [make_operation(crowd.engine, action, crowd.now + n * MINUTE) for n in range(3)]
-    with crowd.engine.begin() as connection:
-        assert isinstance(claim(connection, ids[0], 1, "tests", alerts=NO_ALERTS), Claim)
-        connection.execute(sa.update(operations).values(send_started_at=crowd.now))
+    assert isinstance(claim_as(crowd.engine, ids[0], 1, "tests"), Claim)
+    execute(crowd.engine, sa.update(operations).values(send_started_at=crowd.now))
     statements = Statements(crowd.engine, is_repeated=False)
 
     with statements.captured():
-        with crowd.engine.begin() as connection:
-            ended = end(connection, ids[0], 1, Outcome(OperationState.SUCCESS), alerts=NO_ALERTS)
-        send_ended(crowd.engine, ended)
+        send_ended(crowd.engine, finish(crowd.engine, ids[0], Outcome(OperationState.SUCCESS)))
     with statements.captured(), crowd.engine.begin() as connection:
         for id in ids[1:]:
             hand_over(connection, (id, 1), "tests", AlertSettings())
@@ -165,10 +162,10 @@ def test_a_claim_about_a_user_reads_that_user(crowd: Filled) -> None:
     tick(crowd.engine, crowd.now, Sweeper(MINUTE, NO_ALERTS))
     statements = Statements(crowd.engine)
 
-    with statements.captured(), crowd.engine.begin() as connection:
-        taken = claim(
-            connection, rows_of(crowd.engine, action)[-1]["id"], 1, "tests", alerts=NO_ALERTS
-        )
+    id = rows_of(crowd.engine, action)[-1]["id"]
+
+    with statements.captured():
+        taken = claim_as(crowd.engine, id, 1, "tests")
 
     assert isinstance(taken, Claim)
     assert_indexed(statements, "group_members_of_user")

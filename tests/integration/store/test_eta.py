@@ -18,7 +18,7 @@ from tests.ticks import MINUTE
 from tests.transactions import act
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-
+RUNNING: dict[str, Any] = {"state": "running", "worker": "w", "heartbeat_at": NOON}
 
 pytestmark = pytest.mark.usefixtures("own_steps")
 
@@ -35,15 +35,9 @@ def make_ended(
     id = make_operation(engine, action, NOON - number * MINUTE)
     started_at = NOON - number * MINUTE
     if state != "skipped":
-        update_operation(engine, id, state="running", worker="w", heartbeat_at=NOON)
-    update_operation(
-        engine,
-        id,
-        state=state,
-        rewrites=rewrites,
-        started_at=started_at,
-        finished_at=started_at + timedelta(seconds=seconds),
-    )
+        update_operation(engine, id, **RUNNING)
+    ran = {"started_at": started_at, "finished_at": started_at + timedelta(seconds=seconds)}
+    update_operation(engine, id, state=state, rewrites=rewrites, **ran)
 
 
 def estimated(
@@ -56,8 +50,7 @@ def estimated(
 ) -> timedelta | None:
     """Return how long after its start an operation of this minute should be done."""
     id = make_operation(engine, action, NOON + at * MINUTE)
-    running: dict[str, Any] = {"state": "running", "worker": "w", "heartbeat_at": NOON}
-    update_operation(engine, id, started_at=NOON, rewrites=rewrites, **running)
+    update_operation(engine, id, started_at=NOON, rewrites=rewrites, **RUNNING)
     found = act(engine, estimate, id, expected)
     update_operation(engine, id, state="cancelled")
     return None if found is None else found - NOON
@@ -135,10 +128,9 @@ def test_a_running_operation_shows_it_and_an_ended_one_does_not(
 def slow(engine: sa.Engine, action: Change, minutes: float, eta: float | None = None) -> list[Any]:
     """Return what is usual of a run that has taken so long, if that is too long."""
     id = make_operation(engine, action, NOON + minutes * MINUTE)
-    running: dict[str, Any] = {"state": "running", "worker": "w", "heartbeat_at": NOON}
     eta_at = None if eta is None else database_now(60 * (eta - minutes))
     started = database_now(-60 * minutes)
-    update_operation(engine, id, started_at=started, eta_at=eta_at, **running)
+    update_operation(engine, id, started_at=started, eta_at=eta_at, **RUNNING)
     found = act(engine, slow_runs, WHOLE_INSTALLATION, 5 * MINUTE)
     update_operation(engine, id, state="cancelled")
     return [one.usual and round(one.usual / MINUTE) for one in found]
