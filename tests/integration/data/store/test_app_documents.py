@@ -1,7 +1,7 @@
 """Documents of small apps between staging and production, on both stores."""
 
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
@@ -9,68 +9,65 @@ import sqlalchemy as sa
 from data.store import documents as app_documents
 from data.store.small_apps import names_in
 from data.store.tables import app_documents as table
-from models.store.tenants import storing
-from models.tenant.document import parse_small_app
+from tests.integration.data.steps.conftest import Work
 from tests.transactions import act, fetched
-
-PUBLISHER = UUID(int=7)
 
 
 @pytest.fixture
-def app(engine: sa.Engine) -> int:
-    return applied(engine, design={"start": {"color": "blue"}, "menu": {"open": True}})
+def shop(work: Work) -> Work:
+    """A small app with two documents of design."""
+    work.apply(design={"start": {"color": "blue"}, "menu": {"open": True}})
+    return work
 
 
-def applied(engine: sa.Engine, **document: Any) -> int:
-    return act(engine, storing.apply, parse_small_app({"name": "shop", **document}))[0].id
+def published(shop: Work, *names: str) -> list[str]:
+    """Publish design documents; return those that moved."""
+    operation = uuid4()
+    act(shop.engine, app_documents.publish, shop.app.id, "design", names, operation)
+    moved = act(shop.engine, app_documents.published_by, shop.app.id, operation)
+    return [one.name for one in moved]
 
 
-def published(engine: sa.Engine, app: int, *names: str, by: UUID = PUBLISHER) -> list[str]:
-    act(engine, app_documents.publish, app, "design", names, by)
-    return [one.name for one in act(engine, app_documents.published_by, app, by)]
+def shown(shop: Work, place: str) -> dict[str, dict[str, Any]]:
+    return act(shop.engine, app_documents.shown, shop.app.id, place)
 
 
-def design(engine: sa.Engine, app: int, place: str) -> dict[str, Any]:
-    return act(engine, app_documents.shown, app, place)["design"]
+def test_a_save_stages_and_leaves_production_alone(shop: Work) -> None:
+    published(shop, "start", "menu")
+
+    shop.apply(design={"start": {"color": "red"}, "menu": {"open": True}})
+
+    assert shown(shop, "staging")["design"]["start"] == {"color": "red"}
+    assert shown(shop, "production")["design"]["start"] == {"color": "blue"}
 
 
-def test_a_save_stages_and_leaves_production_alone(engine: sa.Engine, app: int) -> None:
-    published(engine, app, "start", "menu")
+def test_only_named_documents_that_differ_are_moved(shop: Work) -> None:
+    assert published(shop, "start") == ["start"]
+    assert published(shop, "start") == []
 
-    applied(engine, design={"start": {"color": "red"}, "menu": {"open": True}})
-
-    assert design(engine, app, "staging")["start"] == {"color": "red"}
-    assert design(engine, app, "production")["start"] == {"color": "blue"}
+    assert shown(shop, "production")["design"] == {"start": {"color": "blue"}}
 
 
-def test_only_named_documents_that_differ_are_moved(engine: sa.Engine, app: int) -> None:
-    assert published(engine, app, "start") == ["start"]
-    assert published(engine, app, "start", by=uuid4()) == []
+def test_what_was_never_published_is_gone_when_it_is_left_out(shop: Work) -> None:
+    shop.apply()
 
-    assert design(engine, app, "production") == {"start": {"color": "blue"}}
-
-
-def test_what_was_never_published_is_gone_when_it_is_left_out(engine: sa.Engine, app: int) -> None:
-    applied(engine)
-
-    assert fetched(engine, sa.select(table)).all() == []
+    assert fetched(shop.engine, sa.select(table)).all() == []
 
 
-def test_what_was_removed_may_come_back(engine: sa.Engine, app: int) -> None:
-    published(engine, app, "start", "menu")
-    applied(engine)
-    published(engine, app, "start", "menu", by=uuid4())
+def test_what_was_removed_may_come_back(shop: Work) -> None:
+    published(shop, "start", "menu")
+    shop.apply()
+    published(shop, "start", "menu")
 
-    applied(engine, design={"menu": {"open": False}})
+    shop.apply(design={"menu": {"open": False}})
 
-    assert act(engine, names_in, app)["design"] == ["menu"]
-    assert published(engine, app, "menu", by=uuid4()) == ["menu"]
+    assert act(shop.engine, names_in, shop.app.id)["design"] == ["menu"]
+    assert published(shop, "menu") == ["menu"]
 
 
-def test_one_kind_does_not_move_another(engine: sa.Engine, app: int) -> None:
-    applied(engine, permissions={"start": {"groups": ["all"]}}, design={"start": {}})
+def test_one_kind_does_not_move_another(shop: Work) -> None:
+    shop.apply(permissions={"start": {"groups": ["all"]}}, design={"start": {}})
 
-    published(engine, app, "start")
+    published(shop, "start")
 
-    shown = act(engine, app_documents.shown, app, "production")
-    assert shown == {"design": {"start": {}}, "permissions": {}}
+    assert shown(shop, "production") == {"design": {"start": {}}, "permissions": {}}
