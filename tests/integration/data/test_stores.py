@@ -5,7 +5,6 @@ store has none.
 """
 
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from uuid import uuid4
 
@@ -82,17 +81,12 @@ def test_files_are_removed_once(settings: Settings) -> None:
 
 def test_old_files_that_no_row_names_are_found(settings: Settings) -> None:
     kept, lost = write(settings, "id\n1\n"), write(settings, "id\n2\n")
-    now = _written_at(settings, lost.path)
+    now = dict(store_of(settings).files("snapshots/shop"))[lost.path]
+    assert now is not None
 
     late = now + 2 * snapshots.ORPHAN_AGE
     assert list(snapshots.orphans(settings, "shop", {kept.path}, now)) == []
     assert list(snapshots.orphans(settings, "shop", {kept.path}, late)) == [lost.path]
-
-
-def _written_at(settings: Settings, path: str) -> datetime:
-    found = dict(store_of(settings).files("snapshots/shop"))[path]
-    assert found is not None
-    return found
 
 
 def test_a_missing_last_snapshot_is_reported(settings: Settings) -> None:

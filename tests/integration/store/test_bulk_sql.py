@@ -1,8 +1,6 @@
 """Many given rows are written as they are, whatever is in them, on both stores."""
 
 from datetime import UTC, datetime
-from typing import Any
-from uuid import UUID
 
 import sqlalchemy as sa
 
@@ -17,14 +15,11 @@ SINCE = {"effective_from": sa.literal(NOON, revisions.c.effective_from.type)}
 DOCUMENT = '{"name": "\\"é\\\\ \\u2028", "note": "' + "x" * 100_000 + '"}'
 
 
-def rows_of(engine: sa.Engine, uid: UUID) -> list[dict[str, Any]]:
+def test_long_documents_are_stored_as_they_are(engine: sa.Engine) -> None:
+    uid = make_action(engine).uid
     plan = fetched(engine, sa.select(revisions.c.plan)).scalar_one()
     same = {"action_uid": uid, "document": DOCUMENT, "plan": plan, "author": "tests"}
-    return [same | {"number": number} for number in (2, 3)]
-
-
-def test_long_documents_are_stored_as_they_are(engine: sa.Engine) -> None:
-    rows = rows_of(engine, make_action(engine).uid)
+    rows = [same | {"number": number} for number in (2, 3)]
 
     act(engine, insert_all, revisions, rows, SINCE)
 

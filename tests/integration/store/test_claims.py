@@ -296,7 +296,8 @@ def test_an_interval_that_comes_too_soon_is_dropped(
     claimed(engine, one)
     _end(engine, one)
     started = datetime.now(UTC) - timedelta(seconds=seconds)  # noqa: TID251 - the row is aged
-    last_start(engine, one, started)
+    update_operation(engine, one, first_started_at=started)
+    execute(engine, sa.update(action_state).values(last_run_at=started))
     before = last_starts(engine)
 
     found = claimed(engine, two)
@@ -313,12 +314,6 @@ def last_starts(engine: sa.Engine) -> list[Any]:
     of_action = fetched(engine, sa.select(action_state.c.last_run_at)).all()
     of_runs = sa.select(operations.c.first_started_at).order_by(operations.c.occurrence_at)
     return [*of_action, *fetched(engine, of_runs)]
-
-
-def last_start(engine: sa.Engine, id: UUID, at: datetime) -> None:
-    """Let the only operation of its action that has run have started at that instant."""
-    update_operation(engine, id, first_started_at=at)
-    execute(engine, sa.update(action_state).values(last_run_at=at))
 
 
 @pytest.mark.parametrize("has_ended", [True, False], ids=["ended", "running"])

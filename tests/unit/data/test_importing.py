@@ -116,8 +116,6 @@ def test_parquet_keeps_its_types(imported: Importing) -> None:
         pytest.param(["1", ""], [1, None], id="empty_cells_have_no_kind"),
         pytest.param(["007", "12"], ["007", "12"], id="leading_zero"),
         pytest.param(["1e5", "12"], ["1e5", "12"], id="exponent"),
-        pytest.param(["NaN", "1"], ["NaN", "1"], id="nan"),
-        pytest.param(["+1", "1"], ["+1", "1"], id="plus"),
         pytest.param(["-0", "1"], ["-0", "1"], id="minus_zero"),
         pytest.param(
             ["12345678901234567890", "1"], ["12345678901234567890", "1"], id="twenty_digits"
@@ -133,7 +131,6 @@ def test_parquet_keeps_its_types(imported: Importing) -> None:
             ["2026-11-23", "2024-02-29"], [date(2026, 11, 23), date(2024, 2, 29)], id="dates"
         ),
         pytest.param(["2026-02-30", "2026-01-01"], ["2026-02-30", "2026-01-01"], id="no_date"),
-        pytest.param(["2026-1-1", "2026-01-01"], ["2026-1-1", "2026-01-01"], id="short_date"),
         pytest.param(
             ["2026-11-23T06:00:00", "2026-11-23 06:00:00.250"],
             [datetime(2026, 11, 23, 6), datetime(2026, 11, 23, 6, 0, 0, 250_000)],  # noqa: DTZ001
@@ -151,7 +148,6 @@ def test_parquet_keeps_its_types(imported: Importing) -> None:
             ["2026-11-23T06:00:00+02:00"], ["2026-11-23T06:00:00+02:00"], id="offset_would_go"
         ),
         pytest.param(["true", "false"], [True, False], id="booleans"),
-        pytest.param(["True", "false"], ["True", "false"], id="other_booleans"),
         pytest.param(["", ""], ["", ""], id="nothing_but_empty"),
     ],
 )
@@ -231,7 +227,6 @@ def test_rows_that_are_not_as_declared_are_left_out_and_reported(imported: Impor
 @pytest.mark.parametrize(
     ("format_name", "good", "bad", "expected"),
     [
-        pytest.param("csv", "1,2\n", "3\n", (32, "['3']", "1 cells, not 2"), id="cell_missing"),
         pytest.param(
             "csv", "1,2\n", "3,4,5\n", (32, "['3', '4', '5']", "3 cells, not 2"), id="cell_too_many"
         ),
@@ -291,11 +286,9 @@ def test_an_open_quote_swallows_no_rows_unnoticed(importing: Callable[..., Impor
         pytest.param("csv", "id,ID\n", "names a column twice: 'id' and 'ID'", id="capitals"),
         pytest.param("csv", "id,\n", "line 1 .*column without a name", id="column_without_name"),
         pytest.param("csv", "id,b\n1,2\n3\n", r"line 3 \['3'\]: 1 cells, not 2", id="cell_missing"),
-        pytest.param("csv", 'id\n"1', "line 2 .*quote", id="open_quote"),
         pytest.param("csv", "id;n\n1;2\n", "commas, not by semicolons", id="semicolons"),
         pytest.param("csv", "id\tn\n1\t2\n", "commas, not by tabs", id="tabs"),
         pytest.param("csv", b"id\n\xff\n", "is not UTF-8", id="not_utf8"),
-        pytest.param("csv", b"id\n\xc3", "is not UTF-8", id="cut_off_utf8"),
         pytest.param("json", "", r"does not end with \]", id="empty_json"),
         pytest.param("json", "[{]", "at byte 2 in record/value 2", id="broken_json"),
         pytest.param("json", '[{"id": 1}', "at byte 10 in record/value 3", id="cut_off_json"),
@@ -306,7 +299,6 @@ def test_an_open_quote_swallows_no_rows_unnoticed(importing: Callable[..., Impor
         pytest.param("json", "[" * 100_000, "not JSON, a list", id="deep"),
         pytest.param("json", "[" + "9" * 5_000 + "]", "row 1 '999", id="huge_number"),
         pytest.param("jsonl", '{"id": 1}\n{', "line 2 '{': not JSON, and no line end", id="cut"),
-        pytest.param("jsonl", '{"id": 1}\n{\n', "line 2 '{': is not JSON", id="broken_line"),
         pytest.param("jsonl", "1\n", "line 1 '1': write an object", id="line_no_object"),
         pytest.param("parquet", "id\n1\n", "source: not Parquet", id="no_parquet"),
         pytest.param("csv", gzip.compress(b"id\n1\n")[:-9], "truncated gzip", id="half_a_gzip"),

@@ -2,9 +2,7 @@
 
 import smtplib
 from collections.abc import Sequence
-from email import message_from_bytes
 from email.message import EmailMessage
-from email.policy import default
 from itertools import count
 from typing import Any
 
@@ -59,19 +57,14 @@ def rows(work: Work) -> dict[str, tuple[str, str | None]]:
     return {row.recipient: (row.state, row.error) for row in found}
 
 
-def eml_files(work: Work) -> list[EmailMessage]:
-    found = sorted((work.settings.home / "mail").iterdir())
-    assert all(file.suffix == ".eml" for file in found)
-    parsed = [message_from_bytes(file.read_bytes(), policy=default) for file in found]
-    return [message for message in parsed if isinstance(message, EmailMessage)]
-
-
 def test_without_a_server_messages_are_files_and_the_result_says_where(mailing: Work) -> None:
     result = send_email.run(context_of(mailing, None))
 
     assert result.message == f"wrote 2 messages to {mailing.settings.home / 'mail'}"
-    addressed = {message["To"].addresses[0].addr_spec for message in eml_files(mailing)}
-    assert addressed == {"ann@example.com", "ben@example.com"}
+    written = [one.read_text() for one in (mailing.settings.home / "mail").glob("*.eml")]
+    assert len(written) == 2
+    assert "ann@example.com" in "".join(written)
+    assert "ben@example.com" in "".join(written)
     assert rows(mailing) == {"ann": ("sent", None), "ben": ("sent", None)}
 
 

@@ -3,7 +3,6 @@
 import json
 from email.message import EmailMessage
 from typing import Any
-from uuid import UUID
 
 import pytest
 from pydantic import SecretStr
@@ -78,7 +77,9 @@ def test_a_preview_is_what_would_be_mailed_and_sends_nothing(
     with published.engine.begin() as connection:
         document = json.dumps({"operations": {"send_execsum": {}}})
         spoil(connection, actions.c.uid == uid, document=document, name="report")
-        upsert(connection, action_state, [_state(uid, published.checkpoint)])
+        known = dict.fromkeys(("run_number", "failures_in_row", "bad_runs_in_a_row"), 0)
+        its = {"action_uid": uid, "subject": "", "checkpoint": published.checkpoint}
+        upsert(connection, action_state, [{**its, **known}])
     installation = installation_on(published.engine, published.settings, "shop")
 
     made = preview(installation)
@@ -90,11 +91,6 @@ def test_a_preview_is_what_would_be_mailed_and_sends_nothing(
     shown, mailed = made.text.splitlines(), text_of(message).splitlines()
     assert shown[4:] == mailed[4:]
     assert 'class="bars"' in made.html
-
-
-def _state(uid: UUID, checkpoint: dict[str, Any]) -> dict[str, Any]:
-    counts = dict.fromkeys(("run_number", "failures_in_row", "bad_runs_in_a_row"), 0)
-    return {"action_uid": uid, "subject": "", "checkpoint": checkpoint, **counts}
 
 
 def test_the_summary_shows_failures_since_the_last_one(published: Work, smtp: MailServer) -> None:
