@@ -105,16 +105,13 @@ def test_pauses_between_attempts_grow_and_the_last_repeats() -> None:
     ]
 
 
-def test_a_plan_without_the_key_has_no_hooks() -> None:
+def test_a_plan_without_the_key_and_a_broken_one_have_no_hooks() -> None:
     plan = Plan(active=True, rules=(), is_heavy=False, queue="quick")
     earlier = plan.to_json().replace(',"hooks":null', "")
 
     assert read_plan(earlier) == plan
     assert hooks_of(read_plan(earlier)) is None
     assert hooks_of(read_plan(plan.to_json())) is None
-
-
-def test_hooks_of_a_broken_plan_are_none() -> None:
     assert hooks_of(read_plan('{"hooks":{}')) is None
 
 

@@ -2,8 +2,7 @@ import pytest
 
 from models.roles import Permission
 from services import users
-from services.apps import changes, trust
-from services.runs import run_all
+from services.apps import changes
 from services.users import events
 from services.verbs import VERBS, Verb, arguments_in_body
 
@@ -20,11 +19,9 @@ def test_a_route_names_parts_and_parameters_other_than_their_arguments() -> None
     ("function", "expected"),
     [
         pytest.param(users.show, (), id="none"),
-        pytest.param(run_all, (), id="none_of_a_change"),
         pytest.param(users.update, ("changed",), id="a_model"),
         pytest.param(changes.create, ("document",), id="a_document"),
         pytest.param(changes.apply, ("documents",), id="documents"),
-        pytest.param(trust.trust_app, ("change",), id="one_that_is_named"),
         pytest.param(events.send, ("event", "user", "id", "at"), id="keys_of_an_object"),
     ],
 )

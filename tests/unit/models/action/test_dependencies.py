@@ -31,8 +31,8 @@ def when_of(when: Any, **changes: Any) -> Any:
             id="on",
         ),
         pytest.param(
-            {"after": {**REFRESH, "ends": ["success", "partial"]}, "delay": "PT60M"},
             {"after": {**REFRESH, "ends": ["success", "partial"]}, "delay": "PT1H"},
+            None,
             ("success", "partial"),
             "PT1H",
             id="delay",

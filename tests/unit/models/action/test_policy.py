@@ -42,12 +42,11 @@ def test_each_kind_of_when_has_its_look_back(when: object, look_back: timedelta)
     ("when", "time_limit"),
     [
         (CRON, timedelta(hours=4)),
-        (DUE_DATE, timedelta(hours=4)),
         (INTERVAL, timedelta(hours=1)),
         ({"every": 75}, timedelta(seconds=37)),
         ({"every": "P100D"}, timedelta(days=7)),
     ],
-    ids=["cron", "due_date", "interval", "odd_interval", "long_interval"],
+    ids=["cron", "interval", "odd_interval", "long_interval"],
 )
 def test_the_time_limit_is_four_hours_or_half_an_interval(
     when: object, time_limit: timedelta

@@ -41,8 +41,6 @@ ONLY_INACTIVATED = "only_inactivated_users"
         ([ONLY_INACTIVATED, INCLUDE_INACTIVATED], [INACTIVATED]),
         ([ONLY_INACTIVE, INCLUDE_INACTIVATED], [INACTIVE, BOTH]),
         ([ONLY_INACTIVATED, INCLUDE_INACTIVE], [INACTIVATED, BOTH]),
-        ([ONLY_INACTIVE, INCLUDE_INACTIVE, INCLUDE_INACTIVATED], [INACTIVE, BOTH]),
-        ([ONLY_INACTIVATED, INCLUDE_INACTIVE, INCLUDE_INACTIVATED], [INACTIVATED, BOTH]),
     ],
     ids=lambda value: "+".join(map(str, value)) if value and isinstance(value[0], str) else None,
 )
