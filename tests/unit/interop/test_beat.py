@@ -56,32 +56,18 @@ def test_an_entry_becomes_an_action_with_its_arguments_and_queue() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("given", "when"),
-    [
-        pytest.param(900.0, {"every": "PT15M"}, id="seconds"),
-        pytest.param(
-            crontab(minute=[0, 30], hour=[8, 7]),
-            {"cron_rule": "0,30 7,8 * * *", "timezone": "Europe/Paris"},
-            id="lists",
-        ),
-    ],
-)
-def test_schedules(given: object, when: object) -> None:
-    assert when == document(given)["when"]
+def test_schedules() -> None:
+    lists = {"cron_rule": "0,30 7,8 * * *", "timezone": "Europe/Paris"}
+
+    assert document(900.0)["when"] == {"every": "PT15M"}
+    assert document(crontab(minute=[0, 30], hour=[8, 7]))["when"] == lists
 
 
-@pytest.mark.parametrize(
-    ("given", "why"),
-    [
-        pytest.param(0.5, "not a whole number of seconds", id="half_a_second"),
-    ],
-)
-def test_what_no_action_can_say_is_refused_with_a_way_out(given: object, why: str) -> None:
-    found = moved(given)
+def test_what_no_action_can_say_is_refused_with_a_way_out() -> None:
+    found = moved(0.5)
 
     assert (found.kind, found.document) == ("cannot", None)
-    assert why in found.why
+    assert "not a whole number of seconds" in found.why
     assert found.instead
 
 
