@@ -6,7 +6,6 @@ import pytest
 
 from minutebook import lease
 from minutebook.lease import CANCELLED, LOST, TIME_LIMIT, Interrupted, Keeper, Limits
-from runtime.clock import wait_for
 
 LIMITS = Limits(60.0, 30.0, 30.0, 10.0, 30.0)
 AT_ONCE = Limits(60.0, 0.0, 0.0, 10.0, 30.0)
@@ -125,14 +124,6 @@ def test_what_runs_after_the_work_is_not_hit() -> None:
                 works(0.005)
 
     in_another(act)
-
-
-def test_news_is_reported_before_the_next_renewal() -> None:
-    kept = Kept()
-    kept.news.set()
-
-    with kept.held():
-        assert wait_for(lambda: kept.beats > 0, LONG_S)
 
 
 @pytest.mark.parametrize(

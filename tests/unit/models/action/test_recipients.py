@@ -87,7 +87,3 @@ def test_named_users_and_members_of_named_groups_are_selected_once(
     chosen = RecipientFilterModel.model_validate(document)
 
     assert selected == [person.id for person in people if chosen.selects(person)]
-
-
-def test_names_are_kept_once() -> None:
-    assert RecipientFilterModel.model_validate({"users": ["a", "b", "a"]}).users == ("a", "b")

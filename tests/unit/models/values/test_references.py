@@ -21,7 +21,3 @@ def test_a_reference_is_kept_unchanged(text: str) -> None:
 def test_an_error_for_a_wrong_reference_says_what_to_write(value: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse_reference(value)
-
-
-def test_a_url_is_no_reference() -> None:
-    assert not is_reference("https://example.com/env:TOKEN")
