@@ -18,13 +18,11 @@ class Kept(Keeper):
     def __init__(self, limits: Limits = LIMITS, learns: str | None = None) -> None:
         super().__init__(limits)
         self.learns = learns
-        self.beats = 0
         self.news = threading.Event()
         self.was_cut_off: list[str] = []
         self.cut = threading.Event()
 
     def beat(self) -> float:
-        self.beats += 1
         self.news.clear()
         self.asked = self.learns
         return self.limits.heartbeat_s

@@ -167,17 +167,6 @@ class Eager(Task[Any, Any]):
         return super().apply(*args, **kwargs)
 
 
-class Named(Task[Any, Any]):
-    """A task with what only describes or follows it."""
-
-    autoretry_for = (OSError,)
-    rate_limit = "1/m"
-
-    def on_failure(self, *args: Any, **kwargs: Any) -> None: ...
-
-    def before_start(self, *args: Any, **kwargs: Any) -> None: ...
-
-
 def not_called(owner: str) -> str:
     return (
         f"its class {__name__}.{owner} overrides apply_async, which Minutebook does not call: if"
@@ -196,7 +185,6 @@ def within(owner: str, methods: str = "__call__") -> str:
     ("base", "remarks"),
     [
         pytest.param(Task, (), id="of_celery"),
-        pytest.param(Named, (), id="what_only_follows_it"),
         pytest.param(Once, (not_called("Once"),), id="once"),
         pytest.param(Mixed, (not_called("InContext"),), id="of_two_parents"),
         pytest.param(InContext, (within("InContext"),), id="in_a_context"),

@@ -13,6 +13,7 @@ from models.action.plan import Plan
 from tests.factories import STEPS
 from tests.ticks import DAY
 from tests.unit.models.action.minimal import NOW, action
+from tests.unit.models.action.test_schedule import answers_like
 
 UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
 # Their clocks change by an hour, by half an hour, and by a whole day.
@@ -91,11 +92,7 @@ def test_what_the_wall_clock_shows_as_closed_is_left_out(
 
     schedule = excepted.schedule(UID)
 
-    assert schedule.between(start, until) == expected
-    assert schedule.count(start, until) == len(expected)
-    assert schedule.last(start, until) == (expected[-1] if expected else None)
-    following = schedule.next(start)
-    assert following == expected[0] if expected else following is None or following > until
+    answers_like(expected, schedule, start, until)
     middle = start + 3 * DAY
     assert schedule.count(start, middle) + schedule.count(middle, until) == len(expected)
 

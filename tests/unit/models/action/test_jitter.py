@@ -12,6 +12,7 @@ from models.fingerprint import drawn_offset, jitter_offset
 from models.values.durations import parse_span
 from tests.factories import make_plan, make_rule
 from tests.ticks import DAY, HOUR, SECOND
+from tests.unit.models.action.test_schedule import answers_like
 
 UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
 START = datetime(2027, 3, 27, tzinfo=UTC)
@@ -47,14 +48,8 @@ def test_each_answer_agrees_with_the_list_of_all(
     schedule = schedule_of(keys, each)
     since = START + since_s * SECOND
     until = since + length_s * SECOND
-    instants = one_by_one(schedule, until)
 
-    inside = [at for at in instants if since < at <= until]
-    assert schedule.between(since, until) == inside
-    assert schedule.count(since, until) == len(inside)
-    assert schedule.last(since, until) == (inside[-1] if inside else None)
-    following = schedule.next(since)
-    assert following == inside[0] if inside else following is None or following > until
+    answers_like(one_by_one(schedule, until), schedule, since, until)
 
 
 def one_by_one(schedule: Schedule, until: datetime) -> list[datetime]:
