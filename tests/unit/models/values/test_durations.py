@@ -47,12 +47,6 @@ def test_whole_seconds_are_a_span_where_they_are_allowed(number: float, seconds:
     assert timedelta(seconds=seconds) == parse_span(number, seconds_allowed=True)
 
 
-@pytest.mark.parametrize("number", [0, -1, 0.5, 10**30, -(10**30), 1e300, True])
-def test_other_numbers_are_no_spans(number: float) -> None:
-    with pytest.raises(ValueError, match=r".+"):
-        parse_span(number, seconds_allowed=True)
-
-
 @given(st.integers(1, int(LONGEST.total_seconds())))
 def test_a_span_reads_back_what_was_written(seconds: int) -> None:
     span = timedelta(seconds=seconds)
@@ -66,14 +60,6 @@ def test_a_span_reads_back_what_was_written(seconds: int) -> None:
 )
 def test_a_span_is_written_canonically(text: str, written: str) -> None:
     assert written == format_span(parse_span(text))
-
-
-@pytest.mark.parametrize(
-    "text", ["PT0S", "P0Y", "-P1M", "P1.5M", "P101Y", "P36601D", "P1", 5, None]
-)
-def test_a_wrong_delay_is_refused(text: object) -> None:
-    with pytest.raises(ValueError, match=r".+"):
-        parse_delay(text)
 
 
 @pytest.mark.parametrize(
