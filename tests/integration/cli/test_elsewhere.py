@@ -32,11 +32,7 @@ Ask = Callable[..., Result]
 # What stands up processes, or looks at this machine alone.
 ONLY_HERE = [
     ("init",),
-    ("up",),
-    ("down",),
-    ("worker",),
     ("web",),
-    ("migrate",),
     ("simulate", "x.json"),
     ("status", "--check", "daemon"),
     ("app", "hook-secret", "default"),

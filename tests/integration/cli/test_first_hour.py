@@ -1,9 +1,6 @@
 """What eases the first hour: the version, completion, and short ids."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,21 +11,6 @@ from runtime.database import make_engine
 from tests.factories import make_action, make_operation
 from tests.integration.cli.conftest import Call
 from tests.unit.models.action.minimal import NOW
-
-
-def test_bash_takes_the_script() -> None:
-    folder = Path(sys.executable).parent
-    script = 'eval "$(minutebook --show-completion)"; complete -p minutebook'
-
-    done = subprocess.run(
-        ["bash", "-c", script],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PATH": f"{folder}:{os.environ['PATH']}"},
-    )
-
-    assert done.stdout == "complete -o default -F _minutebook_completion minutebook\n"
 
 
 def test_commands_are_completed(
