@@ -8,19 +8,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from fastapi import FastAPI
 
 from cli.main import run
-from models.roles import Role
-from services import tokens
-from services.installation import Installation
-from tests.web_server import serving
-from web.app import make_app
 
 
 class Result(NamedTuple):
@@ -55,38 +48,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sqlite_template: Path)
     shutil.copy(sqlite_template, folder / "minutebook.db")
     monkeypatch.setenv("SCHED_HOME", str(folder))
     return folder
-
-
-@dataclass
-class Elsewhere:
-    """A server that serves one home folder after the other."""
-
-    app: FastAPI
-    url: str
-
-    def options(self, home: Path) -> list[str]:
-        """Serve a home folder with the present settings; return how commands name it."""
-        self.close()
-        opened = Installation(home)
-        self.app.state.installation = opened
-        return ["--url", self.url, "--token", tokens.create(opened, Role.ADMIN, None).token]
-
-    def close(self) -> None:
-        """Close the database of the home folder."""
-        engine = self.app.state.installation.__dict__.pop("engine", None)
-        if engine is not None:
-            engine.dispose()
-
-
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Iterator[Elsewhere]:
-    """A server for commands that are called with `--url`."""
-    opened = Installation(tmp_path_factory.mktemp("served"))
-    app = make_app(opened)
-    with serving(app, opened.settings.web) as url:
-        elsewhere = Elsewhere(app, url)
-        yield elsewhere
-        elsewhere.close()
 
 
 @pytest.fixture

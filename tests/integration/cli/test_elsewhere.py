@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 
 from cli.main import run
 from cli.remote.opening import is_exposed, server_of
@@ -21,11 +22,13 @@ from services.installation import Installation
 from services.verbs import VERBS
 from tests.certificate import make_certificate, tls_of_server
 from tests.docs.test_http_reference import operations
-from tests.integration.cli.conftest import Elsewhere, Result, Write
+from tests.integration.cli.conftest import Result, Write
 from tests.receiver import receiver
 from tests.servers import free_port
 from tests.tables import table
+from tests.web_server import serving
 from web import verbs
+from web.app import make_app
 
 TOKEN = "mbt_of-tests"
 Ask = Callable[..., Result]
@@ -180,16 +183,26 @@ def test_a_name_that_an_address_cannot_hold_is_refused(ask: Ask) -> None:
 # Tokens
 
 
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FastAPI, str]]:
+    """A server and its address; each test has it serve a home folder of its own."""
+    opened = Installation(tmp_path_factory.mktemp("served"))
+    app = make_app(opened)
+    with serving(app, opened.settings.web) as url:
+        yield app, url
+
+
 @pytest.fixture
 def served(
-    server: Elsewhere, home: Path, write: Write, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Elsewhere]:
-    """A server of the small apps `default` and `shop`."""
-    server.options(home)
+    server: tuple[FastAPI, str], home: Path, write: Write, capsys: pytest.CaptureFixture[str]
+) -> Iterator[str]:
+    """The address of a server of the small apps `default` and `shop`."""
+    app, url = server
+    app.state.installation = opened = Installation(home)
     assert run(["app", "apply", write({"name": "shop"}, "shop.json")]) == 0
     capsys.readouterr()
-    yield server
-    server.close()
+    yield url
+    opened.engine.dispose()
 
 
 def token_of(home: Path, app: str | None = None) -> str:
@@ -200,8 +213,8 @@ def token_of(home: Path, app: str | None = None) -> str:
     return made
 
 
-def test_a_wrong_token_is_refused(ask: Ask, served: Elsewhere) -> None:
-    refused = ask("--url", served.url, "action", "list")
+def test_a_wrong_token_is_refused(ask: Ask, served: str) -> None:
+    refused = ask("--url", served, "action", "list")
 
     assert refused.code == 2
     assert refused.err == (
@@ -211,9 +224,9 @@ def test_a_wrong_token_is_refused(ask: Ask, served: Elsewhere) -> None:
 
 
 def test_without_app_a_command_is_about_the_small_app_of_the_token(
-    ask: Ask, served: Elsewhere, home: Path, monkeypatch: pytest.MonkeyPatch
+    ask: Ask, served: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SCHED_URL", served.url)
+    monkeypatch.setenv("SCHED_URL", served)
     for app in ("shop", None):
         monkeypatch.setenv("SCHED_TOKEN", token_of(home, app))
         assert ask("user", "add", f"of-{app}@example.com").code == 0
@@ -224,10 +237,10 @@ def test_without_app_a_command_is_about_the_small_app_of_the_token(
     assert [one["id"] for one in others] == ["of-shop@example.com"]
 
 
-def test_a_file_of_the_token_is_read(ask: Ask, served: Elsewhere, home: Path, write: Write) -> None:
+def test_a_file_of_the_token_is_read(ask: Ask, served: str, home: Path, write: Write) -> None:
     file = write(f"{token_of(home)}\n", "token")
 
-    listed = ask("app", "list", "--json", "--url", f"{served.url}/api/", "--token-file", file)
+    listed = ask("app", "list", "--json", "--url", f"{served}/api/", "--token-file", file)
 
     assert [one["name"] for one in listed.json] == ["default", "shop"]
 
@@ -306,7 +319,7 @@ def test_a_job_has_a_url_of_its_own() -> None:
 
 @pytest.mark.parametrize("more", [(), ("--all-apps",), ("--all-apps", "--json")])
 def test_a_list_warns_of_a_token_that_others_can_read(
-    server: Elsewhere,
+    served: str,
     home: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -314,5 +327,5 @@ def test_a_list_warns_of_a_token_that_others_can_read(
 ) -> None:
     monkeypatch.setattr("cli.remote.opening.is_exposed", lambda _: True)
 
-    assert run([*server.options(home), "run", "list", *more]) == 0
+    assert run(["--url", served, "--token", token_of(home), "run", "list", *more]) == 0
     assert "unencrypted; use https" in capsys.readouterr().err
