@@ -1,6 +1,7 @@
-"""`--app` bounds what a command finds: nothing of another small app, by its id either."""
+"""What bounds a small app: `--app` finds nothing of another one, and sources its own alone."""
 
 import json
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -57,3 +58,19 @@ def _stored(call: Call, theirs: dict[str, str]) -> tuple[str, str, str]:
     operation = call("run", "show", theirs["id"], "--json").json
     app = call("app", "show", "default", "--json").json
     return json.dumps(kept), operation["state"], json.dumps([app["trusted"], app["document"]])
+
+
+@pytest.mark.parametrize(
+    ("source", "remedy"),
+    table(__file__, "a_new_small_app_reaches_its_own_folder_alone"),
+)
+def test_a_new_small_app_reaches_its_own_folder_alone(
+    call: Call, write: Write, source: dict[str, Any], remedy: str
+) -> None:
+    domain = {"source": source, **({"format": "csv"} if "url" in source else {})}
+
+    done = call("app", "apply", write({"name": "shop", "domains": {"a": domain}}, "shop.json"))
+
+    assert done.code == 2
+    assert remedy in done.err
+    assert call("app", "show", "shop").code == 2

@@ -1,4 +1,4 @@
-"""`minutebook template …` and the check of templates at save, as a user calls them."""
+"""`minutebook template …` and `notify …`: test messages, as a user sends them."""
 
 import json
 from pathlib import Path
@@ -11,6 +11,7 @@ from runtime.config import load_settings
 from runtime.database import make_engine, reading
 from tests.integration.cli.conftest import Call
 from tests.mail_server import MailServer
+from tests.receiver import receiver
 
 APP = {
     "name": "shop",
@@ -74,3 +75,19 @@ def test_a_test_mail_that_nobody_took_is_a_failure_whose_answer_hides_nothing(
 
     assert code == 1
     assert err == "error: the test mail was not accepted: 550 nobody \\u202e here\n"
+
+
+def test_a_channel_is_listed_and_takes_a_test(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    with receiver() as chat:
+        monkeypatch.setenv("SCHED_HOOK_ALLOW_PRIVATE", "true")
+        monkeypatch.setenv("SCHED_NOTIFY_OPS", chat.url.replace("http://", "json://"))
+
+        listed = call("notify", "list")
+        tested = call("notify", "test", "ops")
+        chat.answers = [500]
+        refused = call("notify", "test", "ops")
+
+    assert listed.out.split() == ["NAME", "ops"]
+    assert tested.out == "channel ops took the test message\n"
+    assert refused.code == 2
+    assert refused.err.startswith("error: channel ops: ")

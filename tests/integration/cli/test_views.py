@@ -33,7 +33,7 @@ BEAT = {
 # They stand up processes or an editor, hand out rows as they are or a script, or follow; `status
 # --check` prints nothing.
 WITHOUT_VIEW = {
-    # It needs a service: test_channels.py.
+    # It needs a service: test_templates.py.
     "notify test",
     "up",
     "daemon",

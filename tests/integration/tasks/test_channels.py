@@ -33,7 +33,6 @@ from tests.transactions import act, execute
 
 CHANNEL = {"notify": "ops"}
 FIRST = {**ANN, "when": "first"}
-OVER = "over before it could be delivered"
 
 
 @pytest.fixture
@@ -66,20 +65,6 @@ def test_a_hook_of_first_failures_hears_of_one_and_of_the_recovery(crew: Crew) -
     crew.run(action, "success", "failed", "failed", "partial", "success", "success", "failed")
 
     assert [told for told, _ in crew.owed()] == ["failing", "failing over", "failing"]
-
-
-def test_a_failure_that_is_delivered_late_does_not_follow_the_recovery(crew: Crew) -> None:
-    """Else a pager would open an incident again that nothing closes."""
-    crew.sets(SCHED_SMTP_URL="smtp://127.0.0.1:1")
-    action = crew.make(hooks={"on_failure": [FIRST, {"mail": "ben@example.com"}]})
-
-    crew.run(action, "failed")
-    assert crew.deliver() == ["put off", "put off"]
-    crew.run(action, "success")
-
-    states = {("failing", "done", OVER), ("failing over", "owed", None)}
-    assert states < set(crew.states())
-    assert [state for told, state, _ in crew.states() if told == "failure"] == ["owed"]
 
 
 def test_a_hook_of_first_failures_hears_when_a_task_is_handed_over_again(crew: Crew) -> None:

@@ -4,10 +4,13 @@ import socket
 import threading
 from collections.abc import Iterator
 
+import httpx
 import psutil
 import pytest
 
 from runtime.clock import monotonic
+from runtime.egress.deadline import Deadline
+from runtime.egress.guard import guarded_client
 from runtime.egress.request import Request, RequestFailed, status_of
 from scheduler.ping import Ping
 from tests.hostile.raw_server import Speaks, raw_server
@@ -117,3 +120,33 @@ def test_a_ping_of_the_daemon_reads_no_body() -> None:
         ping.wait()
 
     assert psutil.Process().memory_info().rss - before < MOST_MIB << 20
+
+
+def test_a_cut_ends_a_handshake_that_the_server_leaves_unanswered() -> None:
+    """The plain socket is TLS's by then: closing it would close nothing."""
+    deadline = Deadline(60)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def cut_at_the_handshake() -> None:
+            connection, _ = server.accept()
+            with connection:
+                # The client's hello is there: its handshake has begun.
+                assert connection.recv(1)
+                deadline.cut()
+                ended.wait(10)
+
+        ended = threading.Event()
+        thread = threading.Thread(target=cut_at_the_handshake)
+        thread.start()
+        url = f"https://127.0.0.1:{server.getsockname()[1]}/"
+        with (
+            deadline,
+            guarded_client(deadline, allow_private=True, setting="IT") as client,
+            pytest.raises(httpx.HTTPError),
+        ):
+            client.get(url)
+        is_in_time = thread.is_alive()
+        ended.set()
+        thread.join()
+
+    assert is_in_time
