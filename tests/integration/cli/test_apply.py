@@ -76,21 +76,6 @@ def test_verbose_shows_each_action(call: Call, write: Write) -> None:
     assert done.out.splitlines()[-1] == "created 12, changed 0, unchanged 0"
 
 
-def test_a_dry_run_shows_the_old_rule_in_its_own_zone(call: Call, write: Write) -> None:
-    def due_in(zone: str) -> str:
-        when = {"cron_rule": "0 7 * * *", "timezone": zone}
-        return write(make_document(name="daily", when=when))
-
-    call("action", "apply", due_in("Asia/Tokyo"))
-
-    lines = call("action", "apply", "--dry-run", due_in("Europe/Berlin")).out.splitlines()
-
-    (before,) = [line for line in lines if line.startswith("  before")][:1]
-    (after,) = [line for line in lines if line.startswith("  after")][:1]
-    assert "07:00 +09:00 Asia/Tokyo" in before
-    assert "07:00 +01:00 Europe/Berlin" in after
-
-
 def test_a_date_that_passed_during_a_pause_is_said_at_resume_and_in_the_list(
     settings: Settings, engine: sa.Engine
 ) -> None:

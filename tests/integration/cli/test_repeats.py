@@ -98,18 +98,6 @@ def local(back: int) -> str:
     return at.astimezone(ZoneInfo("Asia/Tokyo")).strftime("%Y-%m-%dT%H:%M")
 
 
-def test_the_ends_of_a_range_may_count_back_from_now(call: Call, engine: sa.Engine) -> None:
-    make_action(engine, when=HOURLY)
-
-    found = call(
-        "backfill", "every minute", "--from", "PT5H", "--to", "PT2H", "--dry-run", "--json"
-    )
-    refused = call("backfill", "every minute", "--from", "P", "--to", "PT2H", "--dry-run")
-
-    assert (found.json["recorded"], found.code) == (3, 0)
-    assert (refused.code, refused.err.startswith("error: the start 'P': ")) == (2, True)
-
-
 def test_a_backfill_is_shown_with_its_action_and_can_be_cancelled(
     call: Call, engine: sa.Engine, broker: Broker
 ) -> None:

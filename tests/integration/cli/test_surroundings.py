@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -118,4 +119,4 @@ def test_the_system_s_time_zones_change_no_local_time(
     done = in_shell('"$@"', "action", "check", str(file))
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert " 02:30 +01:00 Europe/Paris" in done.stdout
+    assert re.search(r" 02:30 \+0[12]:00 Europe/Paris", done.stdout)
