@@ -8,14 +8,13 @@ import pytest
 
 from models.operation import OperationState
 from models.roles import Role
-from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.end import Outcome
 from models.store.workers import Heartbeat, beat
 from services.apps import trust
-from tests.attempts import end
 from tests.browser import OWN_PAGE
 from tests.factories import claimed, make_action, make_operation
 from tests.integration.web.conftest import APP, Web
+from tests.transactions import act, finish
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 TASK = "shop.tasks.close_day"
@@ -54,8 +53,7 @@ def with_tasks(web: Web) -> Web:
     takes = {SHOWN: ["city", "limit=5", "*", "dry_run=False", "**rest"]}
     follows = (TASK, SHOWN, "other.tasks.secret")
     worker = Heartbeat("celery@shop", "celery", 1, follows=follows, signatures=takes)
-    with web.engine.begin() as connection:
-        beat(connection, worker)
+    act(web.engine, beat, worker)
     return web
 
 
@@ -65,8 +63,8 @@ def make_failed(web: Web, count: int, name: str = "import orders") -> list[str]:
     for number in range(count):
         id = make_operation(web.engine, action, NOON + timedelta(hours=number))
         claimed(web.engine, id)
-        with web.engine.begin() as connection:
-            ending = Outcome(OperationState.FAILED, error="no such host", is_failure=True)
-            end(connection, id, 1, ending, alerts=NO_ALERTS)
+        finish(
+            web.engine, id, Outcome(OperationState.FAILED, error="no such host", is_failure=True)
+        )
         ids.append(str(id))
     return ids[::-1]

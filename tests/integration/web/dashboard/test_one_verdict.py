@@ -13,11 +13,10 @@ import sqlalchemy as sa
 
 from models.roles import Role
 from models.sql import database_now
-from models.store import celery_queues, pauses, ticks
+from models.store import celery_queues, ticks
 from models.store import workers as worker_store
 from models.store.celery_queues import Watched
 from models.store.notices.overdue import alert
-from models.store.pauses import PauseKind, Target
 from models.tables import actions, notices, operations, workers
 from runtime.sections import AlertSettings
 from services import changes, status
@@ -35,9 +34,7 @@ def worker(web: Web, name: str = "quick@here:1", **values: Any) -> None:
     """Let a worker of all our queues be alive."""
     with web.engine.begin() as connection:
         queues = values.pop("queues", "quick,heavy,default")
-        seen = worker_store.Heartbeat(
-            name, queues, 1, values.pop("skew_s", 0.0), values.pop("follows", None)
-        )
+        seen = worker_store.Heartbeat(name, queues, 1, 0.0, values.pop("follows", None))
         worker_store.beat(connection, seen)
         if values:
             changed = sa.update(workers).where(workers.c.name == name)
@@ -117,14 +114,6 @@ SITUATIONS: dict[str, tuple[tuple[Make, ...], str, str]] = {
     "nothing reads a queue": (
         (*ALIVE, stored(lambda one: celery_queues.store(one, None, GROWS))),
         "broken", "queue_unread",
-    ),
-    "a pause": (
-        (*ALIVE, stored(lambda one: pauses.begin(one, Target(PauseKind.ALL), None, "ann", None))),
-        "attention", "paused",
-    ),
-    "a clock is off": ((*ALIVE, partial(worker, skew_s=-90.0)), "attention", "clock"),
-    "locked rows": (
-        (worker, partial(tick, locked="pid 7 (psql, idle, for 60 s)")), "attention", "locked",
     ),
     "a notice is refused": (
         (*ALIVE, stored(lambda one: one.execute(sa.insert(notices).values(**REFUSED)))),

@@ -20,14 +20,14 @@ from data.summary import Summary, summarise
 from data.summary.history import Past
 from data.summary.mail import content_of
 from models.roles import Role
-from models.sql import read_clock, upsert
+from models.sql import upsert
 from models.store import ticks
 from models.tables import action_cursor, action_state, operations
-from runtime.database import reading
 from tests.browser import Chromium
 from tests.factories import update_operation
 from tests.integration.web.conftest import APP, Web
 from tests.ticks import HOUR
+from tests.transactions import act, clock_of
 
 # Of the moving picture: GitHub shows it at most as wide, and a page should not wait for it.
 FRAME = {"width": 960, "height": 600}
@@ -49,9 +49,8 @@ def lived_in(site: Web) -> Web:
     """An installation with a past."""
     web, chance = site, random.Random(4)
     client = web.client(Role.ADMIN, APP)
-    with reading(web.engine) as connection:
-        now = read_clock(connection).replace(second=0, microsecond=0)
-        small_app_id = web.opened.for_request(APP, is_bound=True, bearer="tests").small_app.id
+    now = clock_of(web.engine).replace(second=0, microsecond=0)
+    small_app_id = web.shop.small_app.id
     for name, when, hours, days, last in ACTIONS:
         document = {
             "name": name,
@@ -189,8 +188,7 @@ def test_the_first_minute_as_a_moving_picture(
     chromium: Chromium, site: Web, tmp_path: Path
 ) -> None:
     path = Path(os.environ.get("PICTURES") or tmp_path) / "first-minute.gif"
-    with site.engine.begin() as connection:
-        ticks.report(connection, "scheduler:1", read_clock(connection), 12.0, {})
+    act(site.engine, ticks.report, "scheduler:1", clock_of(site.engine), 12.0, {})
     with chromium.tab(site.url, site.token()) as tab:
         film = Film(tab.page)
         _make_an_action(tab.page, film.take)
@@ -229,8 +227,7 @@ def _see_it_run(page: Page, web: Web, take: Callable[[int], None]) -> None:
     expect(state).to_have_text("Queued")
     take(1000)
     id = UUID(page.url.rpartition("/")[2])
-    with reading(web.engine) as connection:
-        now = read_clock(connection)
+    now = clock_of(web.engine)
     begun = {"state": "running", "heartbeat_at": now, "started_at": now, "first_started_at": now}
     step = {"name": "maintenance", "state": "running"}
     update_operation(web.engine, id, **begun, worker="quick@shop:1", steps=[step])
