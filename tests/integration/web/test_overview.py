@@ -228,11 +228,10 @@ def test_a_search_finds_words_in_any_order_and_standing(web: Web, client: httpx.
     assert client.get("/api/actions?standing=gone").status_code == 422
 
 
-def test_the_year_of_an_action_counts_by_days(web: Web) -> None:
-    ended(web, "nightly", "success")
-    shop = web.opened.for_request(APP, is_bound=True, bearer="x")
+def test_the_year_of_an_action_counts_by_days(unserved: Web) -> None:
+    ended(unserved, "nightly", "success")
 
-    year = action_page(shop, "nightly", 1, "UTC").year
+    year = action_page(unserved.shop, "nightly", 1, "UTC").year
 
     assert [one.counts for one in year.days.values()] == [{"success": 1}]
 

@@ -111,7 +111,6 @@ def test_each_kind_of_rule_is_written_in_fields_and_read_back(page: Page) -> Non
 # What a person writes in a field of some kind, and what the document gets.
 KINDS = [
     ("duration", "5 min", "PT5M"),
-    ("duration", "1 h 30 min", "PT1H30M"),
     ("duration", "2 hours and 5s", "PT2H5S"),
     ("duration", "1 day 2 h", "P1DT2H"),
     ("duration", "PT5M", "PT5M"),
@@ -136,16 +135,13 @@ CALENDAR: list[tuple[str, dict[str, Any]]] = [
     ("FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,TH", {"unit": "weeks", "weekdays": ["MO", "TH"]}),
     ("FREQ=MONTHLY;BYMONTHDAY=1,15", {"nth": "", "dates": "1, 15"}),
     ("FREQ=MONTHLY;BYMONTHDAY=-1", {"nth": "-1", "kind": "day"}),
-    ("FREQ=MONTHLY;INTERVAL=3;BYDAY=2TU", {"nth": "2", "kind": "TU"}),
     ("FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1", {"nth": "-1", "kind": "working"}),
     ("FREQ=YEARLY;BYMONTH=11;BYDAY=4TH", {"month": "11", "nth": "4", "kind": "TH"}),
 ]
 BEYOND = [
-    *("FREQ=DAILY;BYDAY=MO", "FREQ=WEEKLY;BYDAY=MO;WKST=SU", "FREQ=WEEKLY;BYDAY=MO;BYHOUR=9"),
-    *("FREQ=MONTHLY;BYDAY=MO,FR;BYSETPOS=1", "FREQ=MONTHLY;BYDAY=5FR", "FREQ=DAILY;COUNT=2"),
+    *("FREQ=DAILY;BYDAY=MO", "FREQ=MONTHLY;BYDAY=MO,FR;BYSETPOS=1", "FREQ=MONTHLY;BYDAY=5FR"),
     *("FREQ=MONTHLY;BYMONTHDAY=13;BYDAY=FR", "FREQ=MONTHLY;BYMONTHDAY=-3", "FREQ=HOURLY"),
-    *("FREQ=YEARLY;BYMONTH=1,7;BYMONTHDAY=1", "FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO", "oops"),
-    "FREQ=DAILY;UNTIL=20271231T180000",
+    *("FREQ=YEARLY;BYMONTH=1,7;BYMONTHDAY=1", "oops"),
 ]
 
 
@@ -223,8 +219,6 @@ def test_an_emptied_field_does_not_leave_the_rule_of_before(page: Page) -> None:
     for rhythm, name, remedy in (
         ("every", "every", "is too short"),
         ("day", "time", "write five fields"),
-        ("date", "due", "is not an instant"),
-        ("cron", "cron", "write five fields"),
         ("calendar", "interval", "write a rule such as"),
     ):
         _start(page, "weekdays", time="07:00")

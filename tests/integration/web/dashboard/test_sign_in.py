@@ -280,16 +280,16 @@ def test_no_secret_is_stored(web: Web, browse: Browse) -> None:
         assert secret.split("_", 2)[2] not in stored
 
 
-def test_a_link_that_ended_long_ago_is_deleted_with_the_next(web: Web) -> None:
-    token, kept, old = (one.split("_")[1] for one in (web.token(), link_of(web), link_of(web)))
-    with web.engine.begin() as connection:
-        for id, days in ((token, 31), (kept, 29), (old, 31)):
-            past = sa.update(stored).where(stored.c.id == id)
-            connection.execute(past.values(expires_at=database_now(-timedelta(days=days))))
+def test_a_link_that_ended_long_ago_is_deleted_with_the_next(unserved: Web) -> None:
+    made = (unserved.token(), link_of(unserved), link_of(unserved))
+    token, kept, old = (one.split("_")[1] for one in made)
+    for id, days in ((token, 31), (kept, 29), (old, 31)):
+        past = sa.update(stored).where(stored.c.id == id)
+        execute(unserved.engine, past.values(expires_at=database_now(-timedelta(days=days))))
 
-    newest = link_of(web).split("_")[1]
+    newest = link_of(unserved).split("_")[1]
 
-    ids = set(fetched(web.engine, sa.select(stored.c.id)).scalars())
+    ids = set(fetched(unserved.engine, sa.select(stored.c.id)).scalars())
     assert ids == {token, kept, newest}
 
 
