@@ -56,7 +56,6 @@ class Web:
 
     @property
     def engine(self) -> sa.Engine:
-        """The database of the installation."""
         return self.opened.engine
 
     @property
@@ -80,7 +79,6 @@ class Web:
         return client
 
     def close(self) -> None:
-        """Close all clients."""
         for client in self._clients:
             client.close()
 
@@ -90,7 +88,6 @@ Serve = Callable[[Settings], Web]
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Chromium]:
-    """A browser."""
     with started() as browser:
         yield browser
 
@@ -111,7 +108,6 @@ def tab(chromium: Chromium, site: Web, opens: dict[str, Any]) -> Iterator[Tab]:
 
 @pytest.fixture
 def page(tab: Tab) -> Page:
-    """The page of the browser."""
     return tab.page
 
 
@@ -129,7 +125,6 @@ def served(stack: ExitStack, settings: Settings) -> Web:
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Serve an installation in a thread of this process."""
     with ExitStack() as stack:
         yield partial(served, stack)
 
@@ -177,7 +172,6 @@ def site(home_of: Callable[[str], Settings], serve: Serve) -> Web:
 
 @pytest.fixture
 def pop_timeout_s() -> float:
-    """How long a worker waits for a job."""
     return 5
 
 

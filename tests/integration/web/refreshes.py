@@ -37,8 +37,6 @@ class Gate:
     may_pass: Event = field(default_factory=Event)
 
     def before(self, act: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `act` behind the gate."""
-
         def gated(*given: Any, **named: Any) -> Any:
             self.reached.set()
             assert self.may_pass.wait(LONG_S)
@@ -65,7 +63,6 @@ class Refreshed:
             self.write(name, 1)
 
     def write(self, name: str, rows: int) -> None:
-        """Write the source of a domain."""
         text = "id\n" + "".join(f"{number}\n" for number in range(rows))
         (settings_in(self.web.opened.settings).effective_data_root / f"{name}.csv").write_text(text)
 

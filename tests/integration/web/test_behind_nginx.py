@@ -25,13 +25,11 @@ ADDRESS = "http://127.0.0.1:8265"
 
 @pytest.fixture
 def below() -> str:
-    """The path below which the proxy serves the API."""
     return BELOW
 
 
 @pytest.fixture
 def web(home_of: Callable[[str], Settings], serve: Serve, below: str) -> Web:
-    """A server that knows its proxy and its path."""
     settings = home_of("sqlite")
     changed = {
         "web": settings.web.model_copy(update={"proxies": ("127.0.0.1",), "root_path": below}),
@@ -42,7 +40,6 @@ def web(home_of: Callable[[str], Settings], serve: Serve, below: str) -> Web:
 
 @pytest.fixture
 def proxied(web: Web, tmp_path: Path) -> Iterator[httpx.Client]:
-    """A client of the site."""
     port, certificate = free_port(), make_certificate(tmp_path)
     server = f"""server {{
         listen 127.0.0.1:{port} ssl;

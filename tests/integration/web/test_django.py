@@ -61,7 +61,6 @@ def document(web: Web, name: str) -> Any:
 
 
 def value_of(page: httpx.Response, field: str) -> str | None:
-    """Return what a field of a page holds."""
     tag = re.search(rf'<input[^>]*name="{field}"[^>]*>', page.text)
     value = re.search(r'value="([^"]*)"', tag[0]) if tag else None
     return unescape(value[1]) if value else None

@@ -71,7 +71,6 @@ class Worker:
 
 
 def kind_of(answer: httpx.Response) -> tuple[int, str]:
-    """Return the status and the kind of a problem."""
     return answer.status_code, str(answer.json()["type"]).rpartition(":")[2]
 
 

@@ -26,8 +26,6 @@ NOT_ANSWERED_AT_ONCE = ("/jobs/next", "/healthz/ticks", "/api/doctor")
 
 @pytest.fixture
 def limited(home_of: Callable[[str], Settings], serve: Serve) -> Limited:
-    """Serve with the given limits."""
-
     def start(**limits: Any) -> Web:
         settings = home_of("sqlite")
         web = settings.web.model_copy(update=limits)

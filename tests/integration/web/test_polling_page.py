@@ -20,7 +20,6 @@ def page(web: Web) -> PollingPage:
 
 
 def ran(refreshed: Refreshed) -> None:
-    """Run to the end."""
     with refreshed.running():
         pass
 

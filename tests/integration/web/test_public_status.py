@@ -40,7 +40,6 @@ def applied(web: Web, **keys: Any) -> None:
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each answer is read anew."""
     monkeypatch.setattr(endpoints, "KEPT_S", 0.0)
 
 

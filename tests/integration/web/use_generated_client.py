@@ -62,7 +62,6 @@ def run(client: AuthenticatedClient, action: Change) -> None:
 
 
 def state_of(client: AuthenticatedClient, ran: Ran) -> str:
-    """Return the state of an operation."""
     view = get_operation_state.sync(str(ran.id), client=client)
     assert isinstance(view, OperationStateView), view
     return str(view.state)

@@ -12,8 +12,6 @@ NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Worker:
-    """A worker that waits."""
-
     name: str
     app_id: int | None = None
     queue: str = "quick"
@@ -21,8 +19,6 @@ class Worker:
 
 @dataclass(frozen=True)
 class Job:
-    """A job that waits."""
-
     name: str
     recorded_at: datetime
 

@@ -135,7 +135,6 @@ def test_the_form_offers_the_tasks_that_the_small_app_may_send(
 
 
 def offered(page: str, name: str) -> list[str]:
-    """Return what a list offers."""
     listed = page.partition(f'<datalist id="{name}">')[2].partition("</datalist>")[0]
     return re.findall(r'<option value="([^"]*)"', listed)
 

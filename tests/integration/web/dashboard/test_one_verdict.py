@@ -138,7 +138,6 @@ SITUATIONS: dict[str, tuple[tuple[Make, ...], str, str]] = {
 
 
 def come_about(web: Web, situation: str) -> None:
-    """Let everything happen."""
     for make in SITUATIONS[situation][0]:
         make(web)
 

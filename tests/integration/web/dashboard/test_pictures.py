@@ -46,7 +46,6 @@ ACTIONS: tuple[tuple[str, dict[str, Any], float, int, tuple[str, ...]], ...] = (
 
 @pytest.fixture
 def lived_in(site: Web) -> Web:
-    """An installation with a past."""
     web, chance = site, random.Random(4)
     client = web.client(Role.ADMIN, APP)
     now = clock_of(web.engine).replace(second=0, microsecond=0)
@@ -87,7 +86,6 @@ def lived_in(site: Web) -> Web:
 
 
 def _running(row: dict[str, Any], now: datetime) -> dict[str, Any]:
-    """Return an operation that runs."""
     return {
         **row,
         "id": uuid4(),
@@ -179,7 +177,6 @@ class Film:
         self._lasting.append(milliseconds)
 
     def save(self, path: Path) -> None:
-        """Write an animated GIF that begins again."""
         first, *rest = self._frames
         first.save(path, save_all=True, append_images=rest, duration=self._lasting, loop=0)
 

@@ -30,7 +30,6 @@ def answer_of(browser: httpx.Client, path: str = "/account") -> tuple[int, str |
 
 
 def link_of(web: Web, role: Role = Role.ADMIN, app: str | None = None) -> str:
-    """Return the path of a new link."""
     seen = web.opened.for_request(app, is_bound=app is not None, bearer="tests")
     return "/sign-in/" + sessions.make_link(seen, role).url.rpartition("/")[2]
 
@@ -110,7 +109,6 @@ def cookie_at(web: Web, token: str, ends_at: datetime, key: str = "") -> str:
 
 
 def opens(web: Web, cookie: str) -> bool:
-    """Return whether a cookie opens a page."""
     return httpx.get(f"{web.url}/account", cookies={"mb_session": cookie}).status_code == 200
 
 
@@ -326,7 +324,6 @@ def test_files_are_kept_for_ever_under_their_version(site: Web, browse: Browse) 
 
 
 def age(web: Web, which: str) -> None:
-    """Let tokens have expired."""
     execute(web.engine, sa.text(f"UPDATE tokens SET expires_at = created_at WHERE {which}"))
 
 

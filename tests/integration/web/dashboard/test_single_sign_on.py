@@ -25,13 +25,11 @@ PROXIED: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def site(share: Callable[..., Web]) -> Web:
-    """A server behind a proxy."""
     return share(web=WebSettings(**PROXIED))
 
 
 @pytest.fixture
 def browser(site: Web) -> Iterator[httpx.Client]:
-    """A browser behind the proxy."""
     with httpx.Client(base_url=site.url, headers=OWN_PAGE, follow_redirects=True) as made:
         yield made
 
