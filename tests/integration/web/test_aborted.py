@@ -23,15 +23,14 @@ def abort(url: str, request: bytes) -> None:
 def test_no_aborted_request_logs_a_traceback(
     site: Web, caplog: pytest.LogCaptureFixture, token: str
 ) -> None:
-    web = site
     caplog.set_level(logging.INFO)
-    own = token.format(token=web.token())
+    own = token.format(token=site.token())
     bodies = {"Content-Length: 100": "token=x", "Transfer-Encoding: chunked": "5\r\ntoken"}
 
     for method, path, length in product(("POST", "PUT"), PATHS, bodies):
         form = "Content-Type: application/x-www-form-urlencoded\r\n" if path == "/sign-in" else ""
         head = f"{method} {path} HTTP/1.1\r\nHost: x\r\n{own}{form}{length}"
-        abort(web.url, f"{head}\r\n\r\n{bodies[length]}".encode())
+        abort(site.url, f"{head}\r\n\r\n{bodies[length]}".encode())
 
-    assert web.client().get("/healthz").status_code in {200, 204}
+    assert site.client().get("/healthz").status_code in {200, 204}
     assert not [one for one in caplog.records if one.exc_info or one.levelno >= logging.ERROR]

@@ -250,8 +250,7 @@ def test_small_apps_beyond_the_most_share_a_series(
 
 
 def test_answers_are_timed_by_route_and_never_by_path(site: Web) -> None:
-    web = site
-    client = web.client(Role.VIEWER)
+    client = site.client(Role.VIEWER)
     client.get("/api/actions/nightly", params={"app": APP})
     client.get("/no/such/path")
     client.request("BREW", "/healthz")

@@ -80,15 +80,13 @@ def test_a_field_without_an_offset_is_read_in_the_viewers_zone(browser: httpx.Cl
 
 
 def test_a_quarantined_action_offers_the_revision_before_and_no_future(
-    site: Web, browse: Browse
+    site: Web, browser: httpx.Client
 ) -> None:
-    web = site
     for description in ("second", "third"):
-        changes.apply(web.shop, [{**NIGHTLY, "description": description}])
+        changes.apply(site.shop, [{**NIGHTLY, "description": description}])
     broken = sa.update(actions).where(actions.c.name == "nightly")
-    execute(web.engine, broken.values(quarantined="it cannot be read", active=False))
+    execute(site.engine, broken.values(quarantined="it cannot be read", active=False))
 
-    browser = browse(web)
     page = browser.get(ACTION).text
 
     for shown in (page, browser.get(ACTION, params={"before": 2}).text):

@@ -90,16 +90,15 @@ def test_revoking_the_admin_leaves_whom_they_invited(web: Web, browse: Browse) -
 
 
 def test_an_admin_of_a_small_app_invites_to_it_alone(site: Web, browse: Browse) -> None:
-    web = site
-    create(web.opened, Role.VIEWER, None, "of the installation")
-    admin = browse(web, Role.ADMIN, APP)
+    create(site.opened, Role.VIEWER, None, "of the installation")
+    admin = browse(site, Role.ADMIN, APP)
 
     refused = [admin.post("/invite", data=ANN | {"app": app}) for app in ("default", "nowhere")]
     made = [admin.post("/invite", data=ANN | {"app": app}) for app in ("", APP)]
     page = admin.get("/invite").text
 
     assert [one.status_code for one in refused] == [404, 404]
-    of_shop = [one for one in list_tokens(web.opened, 10).items if one.name == ANN["name"]]
+    of_shop = [one for one in list_tokens(site.opened, 10).items if one.name == ANN["name"]]
     assert [one.app for one in of_shop] == [APP, APP]
     assert all(shown(one, "token") for one in made)
     assert "of the installation" not in page
@@ -125,11 +124,10 @@ def test_a_worker_gets_no_link(site: Web, browse: Browse) -> None:
 
 
 def test_the_link_names_the_public_address(site: Web, browse: Browse) -> None:
-    web = site
-    settings = web.opened.settings
+    settings = site.opened.settings
     public = settings.web.model_copy(update={"public_url": "https://minutebook.example.com"})
-    web.opened.__dict__["settings"] = settings.model_copy(update={"web": public})
+    site.opened.__dict__["settings"] = settings.model_copy(update={"web": public})
 
-    link = shown(browse(web).post("/invite", data=ANN), "link")
+    link = shown(browse(site).post("/invite", data=ANN), "link")
 
     assert link.startswith("https://minutebook.example.com/sign-in/mbl_")

@@ -105,16 +105,14 @@ def test_the_progress_of_a_run_is_shown_once_there_is_some(site: Web, browse: Br
     assert [shown(0.0), shown(0.5)] == [False, True]
 
 
-def test_runs_are_found_by_their_error_in_the_last_days(site: Web, browse: Browse) -> None:
-    web = site
-    action = celery_action(web.engine)
+def test_runs_are_found_by_their_error_in_the_last_days(site: Web, browser: httpx.Client) -> None:
+    action = celery_action(site.engine)
     found, old, other = (
-        make_operation(web.engine, action, NOON + hour * HOUR) for hour in range(3)
+        make_operation(site.engine, action, NOON + hour * HOUR) for hour in range(3)
     )
     for id in (found, old, other):
-        ended(web, id, "failed", 1, error="b" if id == other else "no such host")
-    update_operation(web.engine, old, recorded_at=clock_of(web.engine) - timedelta(days=8))
-    browser = browse(web)
+        ended(site, id, "failed", 1, error="b" if id == other else "no such host")
+    update_operation(site.engine, old, recorded_at=clock_of(site.engine) - timedelta(days=8))
 
     page = browser.get("/operations?reason=such+host").text
 
