@@ -105,13 +105,17 @@ def test_an_admin_of_a_small_app_invites_to_it_alone(site: Web, browse: Browse) 
     assert "<option>default</option>" not in page
 
 
-@pytest.mark.parametrize("asked", [{"name": ""}, {"ends": "soon"}], ids=["no_name", "no_span"])
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [({"name": ""}, 409), ({"ends": "soon"}, 409), ({"app": "nowhere"}, 404)],
+    ids=["no_name", "no_span", "no_app"],
+)
 def test_what_cannot_be_invited_is_refused(
-    site: Web, browser: httpx.Client, asked: dict[str, str]
+    site: Web, browser: httpx.Client, asked: dict[str, str], status: int
 ) -> None:
     answer = browser.post("/invite", data=ANN | asked)
 
-    assert answer.status_code == 409
+    assert answer.status_code == status
     assert [one.name for one in list_tokens(site.opened, 10).items] == [None]
 
 

@@ -127,6 +127,7 @@ def test_a_change_of_a_person_comes_from_a_page_of_ours(browser: httpx.Client) -
             [(HEADER, "ann"), ("X-Forwarded-For", "192.0.2.1")],
             id="another_address_that_names_the_proxy",
         ),
+        pytest.param({"proxies": ()}, [(HEADER, "ann")], id="no_proxy"),
         pytest.param({"sso_header": ""}, [(HEADER, "ann")], id="no_header"),
         pytest.param({}, [(HEADER, "ann"), (HEADER, "ben")], id="two_names"),
         pytest.param({}, [(HEADER, "")], id="an_empty_name"),
