@@ -215,12 +215,7 @@ class Installation:
 
     def becomes(self, id: UUID, state: str, timeout_s: float = TAKEN_BACK_S) -> dict[str, Any]:
         """Wait until an operation is in that state; return its row."""
-        until(
-            lambda: self.row(id)["state"] == state,
-            lambda: f"operation is {state}: {self._told(id)}",
-            timeout_s,
-        )
-        return self.row(id)
+        return self.awaits(id, lambda row: row["state"] == state, timeout_s)
 
     def awaits(
         self, id: UUID, holds: Callable[[dict[str, Any]], bool], timeout_s: float = TAKEN_BACK_S

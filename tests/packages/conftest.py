@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-from pathlib import Path
 
 import pytest
 
@@ -41,11 +40,3 @@ def application(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> Env
     made.install(str(wheels.client))
     made.see_libraries()
     return made
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """The directory of an application with modules that are named as ours are."""
-    for name in ("tasks", "models", "cli", "mail", "cron", "scheduler", "runtime", "broker", "web"):
-        (tmp_path / f"{name}.py").write_text(f"OWNER = 'the user of {name}'\n")
-    return tmp_path

@@ -115,14 +115,13 @@ def its_admin_works(project: Project) -> None:
     assert rows.status_code == 200
 
 
-def stored_rule(project: Project) -> str:
-    found = project.server.client(Role.VIEWER).get("/api/actions/shop.order:1").json()
-    return str(found["document"]["when"]["cron_rule"])
+def stored(project: Project) -> Any:
+    """Return the schedule of the only order, as the server has it."""
+    return project.server.client(Role.VIEWER).get("/api/actions/shop.order:1").json()
 
 
-def is_paused(project: Project) -> bool:
-    found = project.server.client(Role.VIEWER).get("/api/actions/shop.order:1").json()
-    return str(found["standing"]) == "paused"
+def stored_rule(project: Project) -> Any:
+    return stored(project)["document"]["when"]["cron_rule"]
 
 
 def test_orders_own_schedules(project: Project) -> None:
@@ -173,4 +172,4 @@ def test_the_examples_of_the_page_work(project: Project) -> None:
     said = project.run("page.py", str(page)).splitlines()
 
     assert said[:3] == ["11 {'pending': 0}", "shop.order:1 sent ", "shop.order:1:check sent "]
-    assert is_paused(project)
+    assert stored(project)["standing"] == "paused"

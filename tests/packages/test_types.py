@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.packages.environments import Environment
 
 PROGRAM = """\
@@ -36,11 +34,8 @@ def check(environment: Environment, folder: Path, program: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("place", ["application", "server"])
-def test_a_typed_program_passes_a_strict_check(
-    request: pytest.FixtureRequest, tmp_path: Path, place: str
-) -> None:
-    found = check(request.getfixturevalue(place), tmp_path, PROGRAM)
+def test_a_typed_program_passes_a_strict_check(application: Environment, tmp_path: Path) -> None:
+    found = check(application, tmp_path, PROGRAM)
 
     assert found == ['shop.py:8: note: Revealed type is "datetime.datetime"']
 

@@ -69,12 +69,15 @@ def test_the_pages_of_django_s_admin_are_in_the_client(
 
 
 def test_the_command_runs_from_its_own_environment_in_any_folder(
-    server: Environment, folder: Path
+    server: Environment, tmp_path: Path
 ) -> None:
-    command = [str(server.bin / "minutebook"), "--home", str(folder / "home")]
+    """The directory of an application has modules that are named as ours are."""
+    for name in ("tasks", "models", "cli", "mail", "cron", "scheduler", "runtime", "broker", "web"):
+        (tmp_path / f"{name}.py").write_text(f"OWNER = 'the user of {name}'\n")
+    command = [str(server.bin / "minutebook"), "--home", str(tmp_path / "home")]
 
-    made = server.run([*command, "migrate"], folder)
-    shown = server.run([*command, "--json", "step", "list"], folder)
+    made = server.run([*command, "migrate"], tmp_path)
+    shown = server.run([*command, "--json", "step", "list"], tmp_path)
 
     assert made.returncode == 0, made.stderr
     assert '"celery_task"' in shown.stdout, shown.stderr
