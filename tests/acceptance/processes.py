@@ -114,18 +114,12 @@ class Processes:
         command: Sequence[str],
         settings: Mapping[str, str] | None = None,
         folder: Path | None = None,
-        *,
-        with_children: bool = False,
     ) -> Process:
-        """Start a process in a session of its own, standing in `folder`.
-
-        With `with_children`, its children of ours are forked as it is: for a test that looks for
-        none of them.
-        """
+        """Start a process in a session of its own, standing in `folder`."""
         log = self.folder / f"{len(self.started)}-{name}.log"
         place = folder or self.folder
         with log.open("wb") as file:
-            popen = self._open(command, settings or {}, place, (file, file), with_children)
+            popen = self._open(command, settings or {}, place, (file, file))
         process = Process(name, popen, log)
         self.started.append(process)
         return process
@@ -164,12 +158,11 @@ class Processes:
             process.popen.wait(SOON_S)
 
     def _open(
-        self, command: Sequence[str], settings: Mapping[str, str], folder: Path, streams: Streams,
-        with_children: bool = False,
-    ) -> subprocess.Popen[bytes] | Forked:  # fmt: skip
+        self, command: Sequence[str], settings: Mapping[str, str], folder: Path, streams: Streams
+    ) -> subprocess.Popen[bytes] | Forked:
         environment = self._environment(settings)
         if is_warm(command, environment):
-            popen = warm().start(command, environment, folder, streams, with_children=with_children)
+            popen = warm().start(command, environment, folder, streams)
             self._sessions.add(popen.pid)
             return popen
         return subprocess.Popen(

@@ -31,10 +31,10 @@ def home(tmp_path: Path, own_broker: Broker) -> Iterator[Installation]:
         yield made
 
 
-def start_up(home: Installation, *arguments: str, with_children: bool = False) -> Process:
+def start_up(home: Installation, *arguments: str) -> Process:
     """Start `minutebook up`; it has its broker, its daemon ticked and its workers are ready."""
     command = home.command("up", *arguments)
-    up = home.processes.start("up", command, with_children=with_children)
+    up = home.processes.start("up", command)
     up.said("is ready for quick")
     up.said("is ready for heavy")
     up.said("is ready for default")
@@ -82,7 +82,7 @@ def test_up_runs_the_demo_within_two_ticks_and_ends_by_ctrl_c_leaving_nobody(
 
 
 def test_a_killed_broker_is_started_again_and_nothing_is_lost(home: Installation) -> None:
-    up = start_up(home, with_children=True)
+    up = start_up(home)
     [broker] = pids_of(up, "broker.sock")
 
     kill(broker)
