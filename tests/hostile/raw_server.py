@@ -9,6 +9,16 @@ from contextlib import contextmanager, suppress
 Speaks = Callable[[socket.socket, threading.Event], None]
 
 
+def answering(answer: bytes) -> Speaks:
+    """Return what writes an answer to whatever is asked."""
+
+    def speaks(connection: socket.socket, _over: threading.Event) -> None:
+        connection.recv(10_000)
+        connection.sendall(answer)
+
+    return speaks
+
+
 @contextmanager
 def raw_server(speaks: Speaks) -> Iterator[int]:
     """Yield the port of a server that lets `speaks` write to each connection."""

@@ -1,8 +1,6 @@
 """Sources that are cut anywhere: as a file, packed, and by a server that ends early."""
 
 import gzip
-import socket
-import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -20,7 +18,7 @@ from data.settings import FetchSettings, Settings
 from minutebook.testing import make_context
 from tasks.bounded.limits import Watch
 from tests.hostile.corpus import by_zstd
-from tests.hostile.raw_server import raw_server
+from tests.hostile.raw_server import answering, raw_server
 
 # So that what is left out as a bad row would be seen as imported.
 LIMITS = FetchSettings(threads=1, max_bad_rows=1, allow_private=True)
@@ -152,12 +150,7 @@ def fetched(folder: Path, kind: str, how: str, content: bytes, size: int) -> Fet
     if how == "chunked" and body:
         body = b"%x\r\n%b\r\n" % (len(body), body)
     answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\n" + head + b"\r\n" + body
-
-    def speaks(connection: socket.socket, _over: threading.Event) -> None:
-        connection.recv(10_000)
-        connection.sendall(answer)
-
-    with raw_server(speaks) as port:
+    with raw_server(answering(answer)) as port:
         return fetched_from(port, folder, kind)
 
 
@@ -202,10 +195,7 @@ def test_a_list_shows_its_end_without_a_length(tmp_path: Path) -> None:
 
 
 def test_a_part_that_was_not_asked_for_is_not_the_whole(tmp_path: Path) -> None:
-    def speaks(connection: socket.socket, _over: threading.Event) -> None:
-        connection.recv(10_000)
-        part = b"Content-Range: bytes 0-7/37\r\nContent-Length: 8\r\n\r\nid,name\n"
-        connection.sendall(b"HTTP/1.1 206 Partial Content\r\n" + part)
-
-    with raw_server(speaks) as port, pytest.raises(SourceFailed, match="answered 206"):
+    part = b"Content-Range: bytes 0-7/37\r\nContent-Length: 8\r\n\r\nid,name\n"
+    answer = b"HTTP/1.1 206 Partial Content\r\n" + part
+    with raw_server(answering(answer)) as port, pytest.raises(SourceFailed, match="answered 206"):
         fetched_from(port, tmp_path, "csv")

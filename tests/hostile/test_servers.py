@@ -16,7 +16,7 @@ from tasks.bounded.limits import Watch
 from tasks.outgoing.failures import MailServerFailed
 from tasks.outgoing.mail.message import Content, Envelope, build_message
 from tasks.outgoing.mail.smtp import SmtpTransport
-from tests.hostile.raw_server import Speaks, raw_server
+from tests.hostile.raw_server import Speaks, answering, raw_server
 
 NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
 SECRET = "PASSW0RD"
@@ -72,11 +72,8 @@ def test_an_answer_that_trickles_has_the_time_of_one_answer(speaks: Speaks) -> N
 
 
 def test_the_reason_of_a_web_server_is_not_passed_on(tmp_path: Path) -> None:
-    def speaks(connection: socket.socket, _over: threading.Event) -> None:
-        connection.recv(10_000)
-        connection.sendall(b"HTTP/1.1 404 \x1b[2J\x9b\r\nContent-Length: 0\r\n\r\n")
-
-    with raw_server(speaks) as port, pytest.raises(SourceFailed) as failed:
+    answer = b"HTTP/1.1 404 \x1b[2J\x9b\r\nContent-Length: 0\r\n\r\n"
+    with raw_server(answering(answer)) as port, pytest.raises(SourceFailed) as failed:
         fetch(f"http://127.0.0.1:{port}/a", tmp_path)
 
     assert str(failed.value) == f"http://127.0.0.1:{port}/a answered 404 Not Found"
@@ -92,11 +89,7 @@ def test_the_reason_of_a_web_server_is_not_passed_on(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_an_answer_that_is_no_http_has_an_error_of_ours(tmp_path: Path, answer: bytes) -> None:
-    def speaks(connection: socket.socket, _over: threading.Event) -> None:
-        connection.recv(10_000)
-        connection.sendall(answer)
-
-    with raw_server(speaks) as port, pytest.raises(SourceFailed) as failed:
+    with raw_server(answering(answer)) as port, pytest.raises(SourceFailed) as failed:
         fetch(f"http://127.0.0.1:{port}/a", tmp_path)
 
     text = str(failed.value)
