@@ -14,8 +14,8 @@ from data.steps.refresh import RefreshParameters
 from data.store import documents as app_documents
 from models.document import NoParameters
 from models.errors import NotFound, Refused
-from services.installation import Installation
 from tasks.steps import maintenance
+from tests.factories import installation_on
 from tests.integration.data.steps.conftest import Work
 
 DOMAINS = {"a": {"source": {"file": "a.csv"}}, "b": {"source": {"file": "b.csv"}}}
@@ -55,10 +55,8 @@ def versions(work: Work) -> set[int]:
 
 def test_what_is_published_is_shown_in_one_answer(shop: Work) -> None:
     renewed(shop, 2, is_published=False)
-    installation = Installation(shop.settings.home, "shop")
-    installation.__dict__.update(settings=shop.settings, engine=shop.engine)
 
-    shown = rows.published(installation)
+    shown = rows.published(installation_on(shop.engine, shop.settings, "shop"))
 
     assert (shown.design, shown.permissions) == ({"start": {"version": 1}}, {})
     snapshots = {name: one.production for name, one in shop.domains().items()}
