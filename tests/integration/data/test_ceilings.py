@@ -9,8 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from data.settings import Limits
-from data.steps import refresh, send_email
-from data.steps.refresh import RefreshParameters
+from data.steps import send_email
 from data.steps.send_email import SendEmailParameters
 from data.store.tables import deliveries
 from minutebook.steps import Recipient, SmallApp, StepFailed
@@ -69,13 +68,12 @@ def test_a_refresh_whose_snapshot_has_no_room_fails_and_leaves_nothing(work: Wor
     rows = "".join(f"{number},{drawn.random()}\n" for number in range(60_000))
     work.write("a.csv", f"id,x\n{rows}")
     work.write("b.csv", f"id,y\n{rows}")
-    context = work.context(RefreshParameters(), limits=Limits(disk_mb=1))
+    tight = {"limits": Limits(disk_mb=1)}
 
     with pytest.raises(StepFailed) as failure:
-        refresh.run(context)
-    again = work.context(RefreshParameters(), limits=Limits(disk_mb=1))
+        work.refresh(tight)
     with pytest.raises(StepFailed):
-        refresh.run(again)
+        work.refresh(tight)
 
     assert failure.value.permanent
     assert str(failure.value).startswith(
@@ -87,18 +85,16 @@ def test_a_refresh_whose_snapshot_has_no_room_fails_and_leaves_nothing(work: Wor
     assert len(files) == len(held) <= 1
     assert [*(work.settings.home / "scratch").rglob("*.parquet")] == []
     trust(work.engine, work.app)
-    assert refresh.run(work.context(RefreshParameters(), limits=Limits(disk_mb=1)))
+    assert work.refresh(tight)
 
 
 def test_a_download_that_has_no_room_is_removed(work: Work, web: WebSource) -> None:
     web.pages["/big.csv"] = Page(b"id\n" + b"1\n" * (3 * 2**20))
     work.apply(domains={"a": {"source": {"url": f"{web.url}/big.csv"}}})
     inside = work.settings.fetch.model_copy(update={"allow_private": True})
-    limits = Limits(disk_mb=1)
-    context = work.context(RefreshParameters(), limits=limits, fetch=inside)
 
     with pytest.raises(StepFailed, match="SCHED_LIMITS_DISK_MB") as failure:
-        refresh.run(context)
+        work.refresh({"limits": Limits(disk_mb=1), "fetch": inside})
 
     assert failure.value.permanent
     assert [*(work.settings.home / "downloads").rglob("*.*")] == []

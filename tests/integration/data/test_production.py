@@ -8,9 +8,6 @@ from data.services import rows
 from data.settings import Retention
 from data.snapshots import production
 from data.snapshots.production import SnapshotDamaged
-from data.steps import publish, refresh
-from data.steps.publish import PublishParameters
-from data.steps.refresh import RefreshParameters
 from data.store import documents as app_documents
 from models.document import NoParameters
 from models.errors import NotFound, Refused
@@ -32,9 +29,9 @@ def renewed(work: Work, number: int, *, is_published: bool = True) -> None:
     work.apply(domains=DOMAINS, design={"start": {"version": number}})
     for name in DOMAINS:
         work.write(f"{name}.csv", f"version\n{number}\n{number}\n")
-    refresh.run(work.context(RefreshParameters(force=True)))
+    work.refresh(force=True)
     if is_published:
-        publish.run(work.context(PublishParameters(data=True, design=True)))
+        work.publish(data=True, design=True)
 
 
 def pruned(work: Work) -> None:

@@ -12,8 +12,11 @@ import sqlalchemy as sa
 from pydantic import BaseModel
 
 from data.settings import Settings
+from data.steps import publish, refresh
+from data.steps.publish import PublishParameters
+from data.steps.refresh import RefreshParameters
 from data.store.snapshots import Domain, domains_of
-from minutebook.steps import Recipient, SmallApp
+from minutebook.steps import Recipient, SmallApp, StepResult
 from models.operation import AttemptKey
 from models.sql import database_now
 from models.store import tenants
@@ -115,6 +118,16 @@ class Work:
             "document": "{}", "document_hash": "", "plan": "{}", "revision": 1,
             "created_at": database_now(), "updated_at": database_now(),
         }  # fmt: skip
+
+    def refresh(self, given: dict[str, Any] | None = None, **parameters: Any) -> StepResult:
+        """Run refresh, its parameters as a document writes them, in a context `given` so."""
+        model = RefreshParameters.model_validate(parameters)
+        return refresh.run(self.context(model, **(given or {})))
+
+    def publish(self, given: dict[str, Any] | None = None, **parameters: Any) -> StepResult:
+        """Run publish, its parameters as a document writes them, in a context `given` so."""
+        model = PublishParameters.model_validate(parameters)
+        return publish.run(self.context(model, **(given or {})))
 
     def context(
         self,

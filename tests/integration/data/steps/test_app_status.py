@@ -7,9 +7,6 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
-from data.steps import publish, refresh
-from data.steps.publish import PublishParameters
-from data.steps.refresh import RefreshParameters
 from data.store.status import MOST_SEEN, statuses_of
 from models.tables import action_cursor, actions
 from tests.factories import spoil
@@ -152,10 +149,10 @@ def test_failed_domains_are_reported_beside_others(work: Work) -> None:
 def test_readers_see_data_of_what_was_published(work: Work) -> None:
     work.apply(domains={"a": {"source": {"file": "a.csv"}}})
     work.write("a.csv", "id\n1\n")
-    refresh.run(work.context(RefreshParameters()))
+    work.refresh()
     assert status(work)["data_updated_at"] is None
 
-    publish.run(work.context(PublishParameters.model_validate({"data": True})))
+    work.publish(data=True)
 
     shown = work.domains()["a"].production
     assert shown is not None
@@ -165,7 +162,7 @@ def test_readers_see_data_of_what_was_published(work: Work) -> None:
 def test_a_refresh_long_before_the_last_operations_is_not_forgotten(work: Work) -> None:
     work.apply(domains={"a": {"source": {"file": "a.csv"}}})
     work.write("a.csv", "id\n1\n")
-    refresh.run(work.context(RefreshParameters()))
+    work.refresh()
     for _ in range(MOST_SEEN + 1):
         work.operation(state="success", steps=[{"name": "publish", "state": "success"}])
 

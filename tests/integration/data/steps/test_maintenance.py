@@ -10,9 +10,6 @@ import pytest
 import sqlalchemy as sa
 
 from data.settings import Retention
-from data.steps import publish, refresh
-from data.steps.publish import PublishParameters
-from data.steps.refresh import RefreshParameters
 from data.store import deliveries
 from data.store.deliveries import Delivery
 from data.store.tables import deliveries as deliveries_table
@@ -322,9 +319,9 @@ def refreshed(work: Work) -> Work:
     work.apply(domains={"a": {"source": {"file": "a.csv"}}})
     for number in range(6):
         work.write("a.csv", f"id\n{number}\n")
-        refresh.run(work.context(RefreshParameters(force=True)))
+        work.refresh(force=True)
         if number == 1:
-            publish.run(work.context(PublishParameters(data=True)))
+            work.publish(data=True)
     return work
 
 

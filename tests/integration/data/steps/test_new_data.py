@@ -8,10 +8,7 @@ import pytest
 import sqlalchemy as sa
 from pydantic import SecretStr
 
-from data.steps import publish, refresh
-from data.steps.publish import PublishParameters
 from data.steps.publish import work as publishing
-from data.steps.refresh import RefreshParameters
 from data.store.tables import deliveries
 from minutebook.steps import StepOutcome, StepResult
 from models.store.people import users
@@ -39,7 +36,7 @@ def shop(work: Work) -> Work:
     work.write("b.csv", "id\n7\n8\n")
     work.apply(domains=DOMAINS)
     act(work.engine, users.import_users, work.app.id, parse_users(PEOPLE, zone="UTC"))
-    refresh.run(work.context(RefreshParameters()))
+    work.refresh()
     return work
 
 
@@ -54,13 +51,11 @@ def ran(
     **parameters: Any,
 ) -> StepResult:
     """Run publish, by default of all data and by a person."""
-    wanted = PublishParameters.model_validate({"data": True, **parameters})
-    return publish.run(
-        shop.context(
-            wanted, is_manual=is_manual, operation_id=operation_id, attempt=attempt,
-            notify=said, smtp_url=SecretStr(smtp.url),
-        )
-    )  # fmt: skip
+    given = {
+        "is_manual": is_manual, "operation_id": operation_id, "attempt": attempt, "notify": said,
+        "smtp_url": SecretStr(smtp.url),
+    }  # fmt: skip
+    return shop.publish(given, data=True, **parameters)
 
 
 def test_a_manual_publish_mails_all_users(shop: Work, smtp: MailServer) -> None:

@@ -4,11 +4,8 @@ from typing import Any
 
 import pytest
 
-from data.steps import publish, refresh
-from data.steps.publish import PublishParameters
-from data.steps.refresh import RefreshParameters
 from data.store import documents as app_documents
-from minutebook.steps import StepFailed, StepResult
+from minutebook.steps import StepFailed
 from models.errors import LeaseLost
 from tests.integration.data.steps.conftest import Work
 from tests.transactions import act
@@ -21,16 +18,12 @@ def staged(work: Work) -> Work:
     work.apply(domains=DOMAINS)
     work.write("a.csv", "id\n1\n")
     work.write("b.csv", "id\n7\n8\n")
-    refresh.run(work.context(RefreshParameters()))
+    work.refresh()
     return work
 
 
-def ran(work: Work, **parameters: Any) -> StepResult:
-    return publish.run(work.context(PublishParameters.model_validate(parameters)))
-
-
 def test_production_shows_what_staging_holds(staged: Work) -> None:
-    result = ran(staged, data="true")
+    result = staged.publish(data="true")
 
     assert result.message == "published a (1 row), b (2 rows)"
     assert staged.progress.blocked == {"import", "publish"}
@@ -43,14 +36,14 @@ def test_nothing_staged_fails_and_names_the_domain(work: Work) -> None:
     work.apply(domains=DOMAINS)
 
     with pytest.raises(StepFailed, match="nothing is staged for a, b; refresh first"):
-        ran(work, data=True)
+        work.publish(data=True)
 
 
 def test_a_named_domain_without_a_snapshot_publishes_none_of_them(staged: Work) -> None:
     staged.apply(domains={**DOMAINS, "c": {"source": {"file": "c.csv"}}})
 
     with pytest.raises(StepFailed, match="nothing is staged for c"):
-        ran(staged, data=["a", "c"])
+        staged.publish(data=["a", "c"])
 
     assert staged.domains()["a"].production is None
 
@@ -58,13 +51,13 @@ def test_a_named_domain_without_a_snapshot_publishes_none_of_them(staged: Work) 
 def test_everything_leaves_out_what_was_never_refreshed(staged: Work) -> None:
     staged.apply(domains={**DOMAINS, "c": {"source": {"file": "c.csv"}}})
 
-    result = ran(staged, data=True)
+    result = staged.publish(data=True)
 
     assert result.message == "published a (1 row), b (2 rows); c never refreshed"
 
 
 def test_a_small_app_with_nothing_of_the_kind_says_so(work: Work) -> None:
-    result = ran(work, design=True, permissions=True)
+    result = work.publish(design=True, permissions=True)
 
     assert result.message == "the small app has nothing to publish"
 
@@ -85,7 +78,7 @@ def production(work: Work) -> dict[str, dict[str, Any]]:
 def test_documents_are_published_with_the_data(staged: Work) -> None:
     with_documents(staged)
 
-    result = ran(staged, data=True, design=True, permissions=["sales"])
+    result = staged.publish(data=True, design=True, permissions=["sales"])
 
     assert result.message == (
         "published a (1 row), b (2 rows); published design menu, start; published permissions sales"
@@ -94,7 +87,7 @@ def test_documents_are_published_with_the_data(staged: Work) -> None:
         "design": {"start": {"color": "blue"}, "menu": {}},
         "permissions": {"sales": {"groups": ["manager"]}},
     }
-    again = ran(staged, data=True, design=True, permissions=["sales"])
+    again = staged.publish(data=True, design=True, permissions=["sales"])
     assert again.message == (
         "a, b already published; design menu, start already published;"
         " permissions sales already published"
@@ -103,10 +96,10 @@ def test_documents_are_published_with_the_data(staged: Work) -> None:
 
 def test_a_document_that_was_left_out_is_removed_and_reported(staged: Work) -> None:
     with_documents(staged)
-    ran(staged, design=True)
+    staged.publish(design=True)
     staged.apply(domains=DOMAINS, design={"start": {"color": "blue"}})
 
-    result = ran(staged, design=["menu", "start"])
+    result = staged.publish(design=["menu", "start"])
 
     assert result.message == "removed design menu; design start already published"
     assert set(production(staged)["design"]) == {"start"}
@@ -116,7 +109,7 @@ def test_an_unknown_document_publishes_nothing_and_the_nearest_is_named(staged: 
     with_documents(staged)
 
     with pytest.raises(StepFailed, match="design 'strat' is not a known design") as failed:
-        ran(staged, data=True, design=["strat"])
+        staged.publish(data=True, design=["strat"])
 
     assert 'did you mean "start"?' in str(failed.value)
     assert failed.value.permanent
@@ -130,7 +123,7 @@ def test_data_that_cannot_be_published_holds_the_documents_back(staged: Work) ->
     (staged.settings.home / staging.path).unlink()
 
     with pytest.raises(StepFailed, match="staged snapshot of a is damaged"):
-        ran(staged, data=True, design=True)
+        staged.publish(data=True, design=True)
 
     assert production(staged)["design"] == {}
 
@@ -138,7 +131,7 @@ def test_data_that_cannot_be_published_holds_the_documents_back(staged: Work) ->
 def test_everything_of_a_small_app_that_was_never_refreshed_is_its_documents(work: Work) -> None:
     work.apply(domains=DOMAINS, design={"start": {}})
 
-    result = ran(work, data=True, design=True, permissions=True)
+    result = work.publish(data=True, design=True, permissions=True)
 
     assert result.message == "published design start; a, b never refreshed"
 
@@ -147,6 +140,6 @@ def test_a_worker_that_lost_its_lease_publishes_nothing(staged: Work) -> None:
     operation_id = staged.operation(attempt=2)
 
     with pytest.raises(LeaseLost):
-        publish.run(staged.context(PublishParameters(data=True), operation_id=operation_id))
+        staged.publish({"operation_id": operation_id}, data=True)
 
     assert staged.domains()["a"].production is None

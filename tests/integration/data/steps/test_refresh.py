@@ -1,15 +1,12 @@
 """refresh, on both stores, from real files and a real web server."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from data import snapshots
 from data.settings import FetchSettings
 from data.snapshots import Row
-from data.steps import refresh
-from data.steps.refresh import RefreshParameters
 from minutebook.steps import StepFailed, StepOutcome, StepResult
 from models.errors import LeaseLost
 from tests.integration.data.steps.conftest import Work
@@ -18,11 +15,6 @@ from tests.web_source import Page, WebSource
 A = {"source": {"file": "a.csv"}}
 B = {"source": {"file": "b.csv"}}
 OPEN = FetchSettings(allow_private=True)
-
-
-def ran(work: Work, *, settings: dict[str, Any] | None = None, **parameters: Any) -> StepResult:
-    model = RefreshParameters.model_validate(parameters)
-    return refresh.run(work.context(model, **(settings or {})))
 
 
 def staged_rows(work: Work, domain: str) -> list[Row]:
@@ -43,7 +35,7 @@ def two(work: Work) -> Work:
 
 
 def test_rows_of_every_domain_come_into_staging_and_production_stays(two: Work) -> None:
-    result = ran(two)
+    result = two.refresh()
 
     assert result == StepResult(
         "rewrote a (2 rows), b (2 rows)",
@@ -66,67 +58,67 @@ def test_rows_of_every_domain_come_into_staging_and_production_stays(two: Work) 
 
 
 def test_only_the_changed_file_is_rewritten(two: Work) -> None:
-    ran(two)
+    two.refresh()
     two.write("b.csv", "id,amount\n7,1\n8,2\n9,3\n")
 
-    result = ran(two)
+    result = two.refresh()
 
     assert result.message == "rewrote b (3 rows); reused a"
 
 
 def test_force_rewrites_what_has_not_changed(two: Work) -> None:
-    ran(two)
+    two.refresh()
     before = two.domains()["a"].staging
 
-    result = ran(two, domains=["a"], force="true")
+    result = two.refresh(domains=["a"], force="true")
 
     assert result.details["rewritten"] == ["a"]
     assert two.domains()["a"].staging != before
 
 
 def test_a_lost_snapshot_file_is_made_again(two: Work) -> None:
-    ran(two, domains=["a"])
+    two.refresh(domains=["a"])
     for file in files_of(two):
         file.unlink()
 
-    result = ran(two, domains=["a"])
+    result = two.refresh(domains=["a"])
 
     assert result.details["run_type"] == "bootstrap"
     assert len(staged_rows(two, "a")) == 2
 
 
 def test_another_source_is_read_though_its_file_looks_the_same(two: Work) -> None:
-    ran(two, domains=["a"])
+    two.refresh(domains=["a"])
     two.apply(domains={"a": B, "b": B})
 
-    ran(two, domains=["a"])
+    two.refresh(domains=["a"])
 
     assert staged_rows(two, "a")[0]["id"] == 7
 
 
 def test_an_unknown_domain_is_named_before_anything_is_read(two: Work) -> None:
     with pytest.raises(StepFailed, match="domain 'aa' is not a known domain") as failed:
-        ran(two, domains=["b", "aa"])
+        two.refresh(domains=["b", "aa"])
 
     assert failed.value.permanent
     assert files_of(two) == []
 
 
 def test_new_domains_are_taken_in_when_asked_for(two: Work) -> None:
-    ran(two, domains=["a"])
+    two.refresh(domains=["a"])
 
-    assert ran(two, domains="all", include_new_domains=False).message == "reused a"
-    result = ran(two, domains=["a"], include_new_domains=True)
+    assert two.refresh(domains="all", include_new_domains=False).message == "reused a"
+    result = two.refresh(domains=["a"], include_new_domains=True)
 
     assert result.message == "rewrote b (2 rows); reused a"
 
 
 def test_one_broken_domain_leaves_the_other_alone_and_is_partial(two: Work) -> None:
-    ran(two)
+    two.refresh()
     two.write("a.csv", "id,amount\n1,2,3\n")
     two.write("b.csv", "id,amount\n9,9\n")
 
-    result = ran(two)
+    result = two.refresh()
 
     assert result.outcome is StepOutcome.PARTIAL
     assert result.details["failed"] == {"a": "a.csv, line 2 ['1', '2', '3']: 3 cells, not 2"}
@@ -138,7 +130,7 @@ def test_a_worker_that_lost_its_lease_moves_no_pointer(two: Work) -> None:
     operation_id = two.operation(attempt=2)
 
     with pytest.raises(LeaseLost):
-        refresh.run(two.context(RefreshParameters(), operation_id=operation_id, attempt=1))
+        two.refresh({"operation_id": operation_id, "attempt": 1})
 
     assert two.domains()["a"].staging is None
 
@@ -147,9 +139,7 @@ def test_a_stop_keeps_what_is_done_and_is_partial(two: Work) -> None:
     def is_a_done() -> bool:
         return two.domains()["a"].staging is not None
 
-    context = two.context(RefreshParameters(), should_stop=is_a_done)
-
-    result = refresh.run(context)
+    result = two.refresh({"should_stop": is_a_done})
 
     assert result.outcome is StepOutcome.PARTIAL
     assert result.message == "rewrote a (2 rows); stopped after 1 of 2"
@@ -159,8 +149,8 @@ def test_a_url_is_read_once_while_its_etag_stays(work: Work, web: WebSource) -> 
     web.pages["/a.json"] = Page(b'[{"id": 1}, {"id": 2}]', headers={"ETag": '"one"'})
     work.apply(domains={"a": {"source": {"url": f"{web.url}/a.json"}}})
 
-    first = ran(work, settings={"fetch": OPEN})
-    second = ran(work, settings={"fetch": OPEN})
+    first = work.refresh({"fetch": OPEN})
+    second = work.refresh({"fetch": OPEN})
 
     assert (first.message, second.message) == ("rewrote a (2 rows)", "reused a")
     assert web.downloads("/a.json") == 1
@@ -170,11 +160,11 @@ def test_a_url_is_read_once_while_its_etag_stays(work: Work, web: WebSource) -> 
 def test_a_changed_etag_is_read_again(work: Work, web: WebSource) -> None:
     web.pages["/a.json"] = Page(b'[{"id": 1}]', headers={"ETag": '"one"'})
     work.apply(domains={"a": {"source": {"url": f"{web.url}/a.json"}}})
-    ran(work, settings={"fetch": OPEN})
+    work.refresh({"fetch": OPEN})
 
     web.pages["/a.json"] = Page(b'[{"id": 1}, {"id": 2}]', headers={"ETag": '"two"'})
 
-    assert ran(work, settings={"fetch": OPEN}).message == "rewrote a (2 rows)"
+    assert work.refresh({"fetch": OPEN}).message == "rewrote a (2 rows)"
 
 
 def test_without_validators_it_is_read_each_time_but_not_kept_twice(
@@ -183,8 +173,8 @@ def test_without_validators_it_is_read_each_time_but_not_kept_twice(
     web.pages["/a.json"] = Page(b'[{"id": 1}]')
     work.apply(domains={"a": {"source": {"url": f"{web.url}/a.json"}}})
 
-    ran(work, settings={"fetch": OPEN})
-    result = ran(work, settings={"fetch": OPEN})
+    work.refresh({"fetch": OPEN})
+    result = work.refresh({"fetch": OPEN})
 
     assert web.downloads("/a.json") == 2
     assert result.message == "reused a"
@@ -197,7 +187,7 @@ def test_a_server_that_is_away_fails_open_and_then_says_why(work: Work, web: Web
     web.pages["/a.json?token=secret"] = Page(status=503)
 
     with pytest.raises(StepFailed, match=r"/a\.json answered 503") as failed:
-        ran(work, settings={"fetch": OPEN})
+        work.refresh({"fetch": OPEN})
 
     assert "secret" not in str(failed.value)
     assert not failed.value.permanent
@@ -208,10 +198,10 @@ def test_what_was_downloaded_can_be_imported_again_without_the_server(
 ) -> None:
     web.pages["/a.json"] = Page(b'[{"id": 1}]')
     work.apply(domains={"a": {"source": {"url": f"{web.url}/a.json"}}})
-    ran(work, settings={"fetch": OPEN})
+    work.refresh({"fetch": OPEN})
     web.pages.clear()
 
-    result = ran(work, settings={"fetch": OPEN}, force=True, **{"from": "downloaded"})
+    result = work.refresh({"fetch": OPEN}, force=True, **{"from": "downloaded"})
 
     assert result.message == "rewrote a (1 row)"
 
@@ -221,12 +211,12 @@ def test_what_was_downloaded_from_another_place_is_not_taken_for_this_one_s(
 ) -> None:
     web.pages |= {f"/{name}.json": Page(b'[{"id": 1}]') for name in ("old", "new")}
     work.apply(domains={"a": {"source": {"url": f"{web.url}/old.json"}}})
-    ran(work, settings={"fetch": OPEN})
+    work.refresh({"fetch": OPEN})
     work.apply(domains={"a": {"source": {"url": f"{web.url}/new.json"}}})
 
     with pytest.raises(StepFailed, match=r"/new\.json was not downloaded yet"):
-        ran(work, settings={"fetch": OPEN}, **{"from": "downloaded"})
-    ran(work, settings={"fetch": OPEN})
+        work.refresh({"fetch": OPEN}, **{"from": "downloaded"})
+    work.refresh({"fetch": OPEN})
 
     kept = [path for path in (work.settings.home / "downloads").rglob("*") if path.is_file()]
     assert len(kept) == 1
@@ -235,7 +225,7 @@ def test_what_was_downloaded_from_another_place_is_not_taken_for_this_one_s(
 def test_a_hostile_file_ends_by_its_limit_and_the_other_domain_is_refreshed(two: Work) -> None:
     (two.settings.effective_data_root / "a.csv").write_bytes(b"," * (128 << 20))
 
-    result = ran(two, settings={"fetch": FetchSettings(memory_mb=256)})
+    result = two.refresh({"fetch": FetchSettings(memory_mb=256)})
 
     assert result.outcome is StepOutcome.PARTIAL
     assert result.details["failed"] == {

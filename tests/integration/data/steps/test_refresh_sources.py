@@ -15,9 +15,6 @@ from pydantic import BaseModel, SecretStr
 
 import minutebook
 from data.settings import Retention, SnapshotSettings
-from data.steps import publish, refresh
-from data.steps.publish import PublishParameters
-from data.steps.refresh import RefreshParameters
 from data.store import snapshots as stored
 from data.store.tables import domains
 from minutebook import readers
@@ -25,7 +22,7 @@ from minutebook.steps import NoParameters, StepFailed, StepOutcome, StepResult
 from models.sql import database_now, read_clock
 from tasks.steps import maintenance
 from tests.integration.data.steps.conftest import Work
-from tests.integration.data.steps.test_refresh import OPEN, ran, staged_rows
+from tests.integration.data.steps.test_refresh import OPEN, staged_rows
 from tests.transactions import act, execute, fetched
 from tests.web_source import Page, WebSource
 
@@ -57,9 +54,9 @@ def test_a_reader_is_made_anew_each_time(work: Work) -> None:
         yield {"id": len(made)}
 
     work.apply(domains={"a": CRM})
-    ran(work)
+    work.refresh()
 
-    assert ran(work).message == "rewrote a (1 row)"
+    assert work.refresh().message == "rewrote a (1 row)"
     assert staged_rows(work, "a") == [{"id": 2}]
 
 
@@ -79,7 +76,7 @@ def test_a_reader_gets_the_context_with_its_parameters(
     source = {"reader": "crm", "parameters": {"token": "env:CRM_TOKEN", "least": 5}}
     work.apply(domains={"a": {"source": source}})
     work.app = replace(work.app, settings={"color": "red"})
-    ran(work)
+    work.refresh()
 
     assert staged_rows(work, "a") == [
         {
@@ -100,8 +97,8 @@ def test_what_a_reader_reports_and_remembers_comes_into_the_operation(
         yield {"page": context.checkpoint["page"]}
 
     work.apply(domains={"a": CRM})
-    ran(work)
-    ran(work)
+    work.refresh()
+    work.refresh()
 
     assert staged_rows(work, "a") == [{"page": 2}]
     assert work.checkpoint == {"page": 2}
@@ -119,7 +116,7 @@ def test_a_reader_that_exits_fails_its_domain_alone(work: Work) -> None:
     work.apply(domains={"a": CRM, "b": {"source": {"file": "b.csv"}}})
     work.write("b.csv", "id\n1\n")
 
-    assert ran(work).message == "rewrote b (1 row); a failed: reader crm: SystemExit: 3"
+    assert work.refresh().message == "rewrote b (1 row); a failed: reader crm: SystemExit: 3"
     assert work.checkpoint == {}
 
 
@@ -129,7 +126,7 @@ def test_wrong_parameters_are_reported_without_their_values(work: Work) -> None:
     work.apply(domains={"a": {"source": source}})
 
     with pytest.raises(StepFailed, match=r"reader crm: parameters\.least") as failed:
-        ran(work)
+        work.refresh()
 
     assert failed.value.permanent
     assert "s3cret" not in str(failed.value)
@@ -142,7 +139,7 @@ def test_a_mapper_takes_a_row_and_the_context(work: Work) -> None:
     minutebook.reader("crm", mapper=mapper)(lambda _context: [{"id": 1}])
     work.apply(domains={"a": CRM})
 
-    ran(work)
+    work.refresh()
 
     assert staged_rows(work, "a") == [{"id": 1, "first": True, "app": "shop"}]
 
@@ -154,7 +151,7 @@ def test_a_mapper_changes_drops_and_leaves_out_rows(work: Work) -> None:
     minutebook.reader("crm", mapper=mapper)(lambda _context: [{"id": n} for n in range(41)])
     work.apply(domains={"a": CRM})
 
-    result = ran(work)
+    result = work.refresh()
 
     assert result.outcome is StepOutcome.PARTIAL
     assert result.message == "rewrote a (20 rows); 1 row of a left out"
@@ -168,7 +165,7 @@ def test_what_is_no_row_is_left_out(work: Work) -> None:
     register([*({"id": n} for n in range(20)), b"x"])
     work.apply(domains={"a": CRM})
 
-    (sample,) = ran(work).details["left_out"]["a"]["samples"]
+    (sample,) = work.refresh().details["left_out"]["a"]["samples"]
 
     assert sample == {
         "line": 21, "column": None, "value": "b'x'", "why": "is not a row; return a dict"
@@ -190,12 +187,12 @@ def test_a_reader_that_raises_half_way_leaves_the_last_snapshot(work: Work) -> N
             closed.append(1)
 
     work.apply(domains={"a": CRM})
-    ran(work)
+    work.refresh()
     before = work.domains()["a"].staging
     fails.append(True)
 
     with pytest.raises(StepFailed, match="reader crm: ConnectionError: the CRM is away") as failed:
-        ran(work)
+        work.refresh()
 
     assert not failed.value.permanent
     assert work.domains()["a"].staging == before
@@ -211,7 +208,7 @@ def test_a_reader_may_say_that_trying_again_is_in_vain(work: Work) -> None:
     work.apply(domains={"a": CRM})
 
     with pytest.raises(StepFailed, match="the contract ended") as failed:
-        ran(work)
+        work.refresh()
 
     assert failed.value.permanent
 
@@ -221,7 +218,7 @@ def test_an_unknown_reader_is_reported_with_the_nearest(work: Work) -> None:
     work.apply(domains={"a": {"source": {"reader": "crn"}}})
 
     with pytest.raises(StepFailed, match=r'reader "crn" .* did you mean "crm"\?') as failed:
-        ran(work)
+        work.refresh()
 
     assert failed.value.permanent
 
@@ -230,15 +227,14 @@ def test_a_module_that_cannot_be_imported_is_reported_with_its_reader(work: Work
     work.apply(domains={"a": CRM})
 
     with pytest.raises(StepFailed, match=r'reader "crm" .*; absent_readers: ModuleNotFoundError'):
-        ran(work, settings={"step_modules": ("absent_readers",)})
+        work.refresh({"step_modules": ("absent_readers",)})
 
 
 def test_a_stop_ends_a_reader_and_keeps_the_last_snapshot(work: Work) -> None:
     register({"id": 1} for _ in iter(int, 1))
     work.apply(domains={"a": CRM})
-    context = work.context(RefreshParameters(), should_stop=lambda: len(work.progress.reports) > 10)
 
-    result = refresh.run(context)
+    result = work.refresh({"should_stop": lambda: len(work.progress.reports) > 10})
 
     assert result.message == "stopped after 0 of 1"
     assert work.domains()["a"].staging is None
@@ -249,7 +245,7 @@ def test_rows_of_a_query_come_into_staging(work: Work) -> None:
     query = {"sql": "SELECT name, zone FROM small_apps WHERE name = 'shop'", "connection": "own"}
     work.apply(domains={"a": {"source": query}})
 
-    result = ran(work, settings={"connections": {"own": SecretStr(url)}})
+    result = work.refresh({"connections": {"own": SecretStr(url)}})
 
     assert result.message == "rewrote a (1 row)"
     assert staged_rows(work, "a") == [{"name": "shop", "zone": "Europe/Paris"}]
@@ -269,7 +265,7 @@ def test_a_readers_errors_show_no_secret(work: Work, monkeypatch: pytest.MonkeyP
     work.apply(domains={"a": {"source": source}})
 
     with pytest.raises(StepFailed) as raised:
-        ran(work)
+        work.refresh()
 
     expected = "a: reader crm: ConnectionError: https://crm.example.com/?token=*** with ***"
     assert str(raised.value) == expected
@@ -283,7 +279,7 @@ def test_a_header_that_cannot_be_sent_shows_no_secret(
     work.apply(domains={"a": {"source": source}})
 
     with pytest.raises(StepFailed, match="begins or ends with a space") as raised:
-        ran(work, settings={"fetch": OPEN})
+        work.refresh({"fetch": OPEN})
 
     assert "s3cret" not in str(raised.value)
 
@@ -294,7 +290,7 @@ def test_a_driver_that_raises_what_it_should_not_fails_its_domain_alone(work: Wo
     work.apply(domains={"a": {"source": query}, "b": {"source": {"file": "b.csv"}}})
     work.write("b.csv", "id\n1\n")
 
-    result = ran(work, settings={"connections": {"own": SecretStr(url)}})
+    result = work.refresh({"connections": {"own": SecretStr(url)}})
 
     assert result.outcome is StepOutcome.PARTIAL
     assert result.details["rewritten"] == ["b"]
@@ -310,7 +306,7 @@ def test_a_url_and_its_header_may_be_secrets(
     source = {"url": "env:REPORTS_URL", "headers": {"Authorization": "env:REPORTS_TOKEN"}}
     work.apply(domains={"a": {"source": source, "format": "csv"}})
 
-    messages = [ran(work, settings={"fetch": OPEN}).message for _ in range(2)]
+    messages = [work.refresh({"fetch": OPEN}).message for _ in range(2)]
 
     assert messages == ["rewrote a (1 row)", "reused a"]
     assert {one["authorization"] for one in web.headers} == {"Bearer s3cret"}
@@ -321,10 +317,10 @@ def test_a_url_and_its_header_may_be_secrets(
 def test_new_rows_are_merged_into_those_of_the_last_snapshot(work: Work) -> None:
     work.apply(domains={"a": {"source": {"file": "a.csv"}, **BY_ID}})
     work.write("a.csv", "id,v\n1,a\n2,b\n")
-    ran(work)
+    work.refresh()
     work.write("a.csv", "id,v\n2,z\n3,c\n")
 
-    result = ran(work)
+    result = work.refresh()
 
     assert result.message == "rewrote a (3 rows)"
     assert staged_rows(work, "a") == [
@@ -335,28 +331,28 @@ def test_new_rows_are_merged_into_those_of_the_last_snapshot(work: Work) -> None
 def test_a_file_that_ended_before_and_does_not_now_is_cut(work: Work) -> None:
     work.apply(domains={"a": {"source": {"file": "a.csv"}}})
     work.write("a.csv", "id,name\n1,ann\n2,bob\n")
-    ran(work)
+    work.refresh()
     work.write("a.csv", "id,name\n1,ann\n2,bo")
 
     with pytest.raises(StepFailed, match=r'no end of its last line.*"force": true'):
-        ran(work)
+        work.refresh()
     assert staged_rows(work, "a")[1] == {"id": 2, "name": "bob"}
 
-    ran(work, force=True)
+    work.refresh(force=True)
     assert staged_rows(work, "a")[1] == {"id": 2, "name": "bo"}
     work.write("a.csv", "id,name\n1,ann\n2,bobby")
-    ran(work)
+    work.refresh()
     assert staged_rows(work, "a")[1] == {"id": 2, "name": "bobby"}
 
 
 def test_another_file_without_a_last_line_end_is_not_cut(work: Work) -> None:
     work.apply(domains={"a": {"source": {"file": "a.csv"}}})
     work.write("a.csv", "id,name\n1,ann\n")
-    ran(work)
+    work.refresh()
     work.apply(domains={"a": {"source": {"file": "b.csv"}}})
     work.write("b.csv", "id,name\n2,bob")
 
-    ran(work)
+    work.refresh()
 
     assert staged_rows(work, "a") == [{"id": 2, "name": "bob"}]
 
@@ -368,20 +364,20 @@ def test_what_began_later_stays_staged_though_it_ended_first(work: Work, then: s
     work.write("a.csv", newer)
     if then == "confirmed":
         work.apply(domains={"a": {"source": {"file": "a.csv"}}})
-        ran(work)
+        work.refresh()
     second: list[StepResult] = []
 
     def meanwhile() -> bool:
         if "import" in work.progress.phases and not second:
             second.append(StepResult())
             work.apply(domains={"a": {"source": {"file": "a.csv"}}})
-            second[0] = ran(work)
+            second[0] = work.refresh()
         return False
 
     register([{"id": 1}])
     work.apply(domains={"a": CRM})
     work.progress.phases.clear()
-    first = refresh.run(work.context(RefreshParameters(), should_stop=meanwhile))
+    first = work.refresh({"should_stop": meanwhile})
 
     assert first.message == "a later refresh staged newer data of a"
     assert first.details["overtaken"] == ["a"]
@@ -394,19 +390,19 @@ def test_what_began_later_stays_staged_though_it_ended_first(work: Work, then: s
 def test_what_was_staged_before_the_clock_went_back_is_replaced(work: Work) -> None:
     work.write("a.csv", "id\n1\n")
     work.apply(domains={"a": {"source": {"file": "a.csv"}}})
-    ran(work)
+    work.refresh()
     execute(work.engine, sa.update(domains).values(staging_begun_at=database_now(3600.0)))
     work.write("a.csv", "id\n2\n3\n")
 
-    assert ran(work).message == "rewrote a (2 rows)"
-    assert ran(work).message == "reused a"
+    assert work.refresh().message == "rewrote a (2 rows)"
+    assert work.refresh().message == "reused a"
 
 
 def test_what_was_read_before_a_later_reading_does_not_confirm_it(work: Work) -> None:
     """The source went back to what was staged while an older reading of it was staged."""
     work.write("a.csv", "id\n1\n")
     work.apply(domains={"a": {"source": {"file": "a.csv"}}})
-    ran(work)
+    work.refresh()
     was = work.domains()["a"].staging
     assert was is not None
     with work.engine.begin() as connection:
@@ -432,14 +428,14 @@ def test_rows_that_came_meanwhile_are_not_lost(work: Work) -> None:
             work.write("a.csv", "id\n2\n")
             other = {"source": {"file": "a.csv"}, **BY_ID}
             work.apply(domains={"a": other})
-            ran(work)
+            work.refresh()
         return False
 
     register([{"id": 1}])
     work.apply(domains={"a": {**CRM, **BY_ID}})
 
     with pytest.raises(StepFailed, match="changed or deleted meanwhile") as failed:
-        refresh.run(work.context(RefreshParameters(), should_stop=meanwhile))
+        work.refresh({"should_stop": meanwhile})
 
     assert not failed.value.permanent
     assert staged_rows(work, "a") == [{"id": 2}]
@@ -457,12 +453,7 @@ def test_four_domains_are_downloaded_side_by_side(work: Work, web: WebSource) ->
         at_once.append(sum(one.name.startswith("source") for one in threading.enumerate()))
         return False
 
-    context = work.context(
-        RefreshParameters(),
-        should_stop=count,
-        fetch=OPEN,
-    )
-    result = refresh.run(context)
+    result = work.refresh({"should_stop": count, "fetch": OPEN})
 
     assert result.details["rewritten"] == names
     assert max(at_once) == 4
@@ -482,9 +473,8 @@ def test_an_interruption_ends_the_downloads(work: Work, web: WebSource) -> None:
             raise Interrupted
         return False
 
-    context = work.context(RefreshParameters(), should_stop=interrupt, fetch=OPEN)
     with pytest.raises(Interrupted):
-        refresh.run(context)
+        work.refresh({"should_stop": interrupt, "fetch": OPEN})
 
     for thread in threading.enumerate():
         if thread.name.startswith("source"):
@@ -501,9 +491,8 @@ def test_refresh_publish_and_maintenance_work_in_an_object_store(work: Work) -> 
     work.apply(domains={"a": {"source": {"file": "a.csv"}}})
     for text in ("id\n1\n", "id\n1\n2\n", "id\n1\n2\n3\n"):
         work.write("a.csv", text)
-        ran(work, settings=elsewhere)
-    all_ = PublishParameters.model_validate({"data": True})
-    published = publish.run(work.context(all_, **elsewhere))
+        work.refresh(elsewhere)
+    published = work.publish(elsewhere, data=True)
 
     keep_one: dict[str, Any] = {"retention": Retention(snapshots=1)}
     pruned = maintenance.run(work.context(NoParameters(), **elsewhere, **keep_one))
@@ -528,10 +517,8 @@ def test_what_was_downloaded_and_not_imported_is_removed(work: Work, web: WebSou
         web.pages[f"/{name}.csv"] = Page(b"id\n1\n")
     work.apply(domains={n: {"source": {"url": f"{web.url}/{n}.csv"}} for n in ("a", "b")})
 
-    context = work.context(
-        RefreshParameters(), should_stop=lambda: "import" in work.progress.phases, fetch=OPEN
-    )
-    result = refresh.run(context)
+    stops = {"should_stop": lambda: "import" in work.progress.phases}
+    result = work.refresh({**stops, "fetch": OPEN})
 
     assert (result.outcome, web.downloads("/b.csv")) == (StepOutcome.PARTIAL, 1)
     assert not list((work.settings.home / "downloads").rglob("*.part"))

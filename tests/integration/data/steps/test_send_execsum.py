@@ -8,9 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from data.services.summary import preview
-from data.steps import publish, refresh, send_execsum
-from data.steps.publish import PublishParameters
-from data.steps.refresh import RefreshParameters
+from data.steps import send_execsum
 from minutebook.steps import StepResult
 from models.document import NoParameters
 from models.sql import database_now, upsert
@@ -33,8 +31,8 @@ def published(work: Work) -> Work:
 
 def _publish(work: Work, text: str) -> None:
     work.write("a.csv", text)
-    refresh.run(work.context(RefreshParameters(domains=("a",))))
-    publish.run(work.context(PublishParameters(data=("a",))))
+    work.refresh(domains=["a"])
+    work.publish(data=["a"])
 
 
 def _summarise(work: Work, smtp: MailServer, **other: Any) -> tuple[StepResult, EmailMessage]:
