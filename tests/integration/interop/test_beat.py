@@ -11,8 +11,8 @@ from celery import Celery
 from celery.beat import PersistentScheduler
 
 from minutebook.__main__ import _writer
+from tests.moved import ROOT, export
 
-ROOT = Path(__file__).parents[3]
 SHOP = """
 import atexit, ctypes, faulthandler, logging, multiprocessing, os, subprocess, sys, threading
 from celery import Celery
@@ -44,12 +44,8 @@ def shop(tmp_path: Path) -> Path:
     return folder
 
 
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-P", "-m", "minutebook", "export", "-A", "shop", *arguments]
-    environment = {"PYTHONPATH": str(ROOT), "LC_ALL": "C", "PATH": "/usr/bin:/bin"}
-    return subprocess.run(
-        command, check=False, cwd=folder, env=environment, capture_output=True, timeout=60
-    )
+def run(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
+    return export(folder, *arguments, LC_ALL="C", PATH="/usr/bin:/bin")
 
 
 def test_what_an_application_prints_is_not_in_the_file(shop: Path) -> None:

@@ -6,24 +6,18 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from interop.beat import UNKNOWN
-from interop.beat_file import entries_of
-from interop.outcomes import Outcome, outcomes
+from interop.outcomes import Outcome
 from minutebook.beat.entries import NOT_STORED, OTHERWISE
-from models.action.document import ParseContext
-from tasks.built_in import built_in_steps
-from tests.moved import document, names
+from tests.moved import ROOT, document, export, moved, names
 from tests.tables import table
 
-NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
-CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
-ROOT = Path(__file__).parents[3]
 DJANGO = """
 import json, os
 import django
@@ -103,18 +97,9 @@ def filled(database: Mapping[str, Any]) -> None:
 
 def run(
     folder: Path, database: Mapping[str, Any], *options: str, **settings: str
-) -> subprocess.CompletedProcess[bytes]:
+) -> "subprocess.CompletedProcess[bytes]":
     (folder / "shop.py").write_text(DJANGO)
-    command = [sys.executable, "-P", "-m", "minutebook", "export", "-A", "shop", *options]
-    environment = {"PYTHONPATH": str(ROOT), "DATABASE": json.dumps(database), "USE_TZ": "1"}
-    return subprocess.run(
-        command,
-        check=False,
-        cwd=folder,
-        env={**environment, **settings},
-        capture_output=True,
-        timeout=60,
-    )
+    return export(folder, *options, **{"USE_TZ": "1", **settings, "DATABASE": json.dumps(database)})
 
 
 def exported(
@@ -123,8 +108,7 @@ def exported(
     """Return what becomes of the entries of the application, by their names."""
     done = run(folder, database, *options, **settings)
     assert done.returncode == 0, done.stderr.decode()
-    entries = entries_of(json.loads(done.stdout), "beat.json", NOW)
-    return {one.name: one for one in outcomes(entries, CONTEXT)}
+    return moved(json.loads(done.stdout))
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,6 @@
 """Entries of RedBeat, saved by RedBeat itself and exported by the application."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -16,21 +14,15 @@ from redbeat import RedBeatSchedulerEntry
 from redbeat.schedules import rrule
 from redis import Redis
 
-from interop.beat_file import entries_of
-from interop.outcomes import Outcome, outcomes
+from interop.outcomes import Outcome
 from minutebook.beat import schedule_of
 from minutebook.beat.entries import OTHERWISE
 from minutebook.beat.stores import GONE
-from models.action.document import ParseContext
 from models.values import format_instant
 from models.values.delays import rounded_up
 from runtime.clock import utc_now
-from tasks.built_in import built_in_steps
+from tests.moved import NOW, export, moved
 from tests.servers import Broker
-
-NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
-ROOT = Path(__file__).parents[3]
-CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
 
 
 @pytest.fixture
@@ -53,9 +45,7 @@ def save(app: Celery, name: str, schedule: object, **rest: Any) -> None:
 
 
 def found(app: Celery) -> dict[str, Outcome]:
-    written = json.loads(json.dumps(schedule_of(app)))
-    made = entries_of(written, "beat.json", utc_now())
-    return {one.name: one for one in outcomes(made, CONTEXT)}
+    return moved(json.loads(json.dumps(schedule_of(app))), utc_now())
 
 
 def due_at(broker: Broker, name: str) -> datetime:
@@ -280,14 +270,9 @@ app.conf.update(
 
 def exported(folder: Path, url: str) -> dict[str, Outcome]:
     (folder / "shop.py").write_text(SHOP)
-    command = [sys.executable, "-P", "-m", "minutebook", "export", "-A", "shop"]
-    environment = {"PYTHONPATH": str(ROOT), "REDIS": url}
-    done = subprocess.run(
-        command, check=False, cwd=folder, env=environment, capture_output=True, timeout=60
-    )
+    done = export(folder, REDIS=url)
     assert done.returncode == 0, done.stderr.decode()
-    entries = entries_of(json.loads(done.stdout), "beat.json", NOW)
-    return {one.name: one for one in outcomes(entries, CONTEXT)}
+    return moved(json.loads(done.stdout))
 
 
 def everything(client: Redis) -> Mapping[str, object]:
