@@ -45,3 +45,15 @@ def raw_server(speaks: Speaks) -> Iterator[int]:
         over.set()
         thread.join()
         listener.close()
+
+
+def endless(first: bytes, rest: bytes, wait_s: float = 0) -> Speaks:
+    """Return what sends `first`, then `rest` without end."""
+
+    def speaks(connection: socket.socket, over: threading.Event) -> None:
+        connection.recv(9_999)
+        connection.sendall(first)
+        while not over.wait(wait_s):
+            connection.sendall(rest)
+
+    return speaks

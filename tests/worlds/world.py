@@ -151,6 +151,7 @@ class World:
         self.loom = Loom(random, BEGAN + timedelta(seconds=random.uniform(0, 86_400)))
         self.faults = Faults(self.loom, dict(plan.chances))
         self.database = _database(self.loom, self.faults, server)
+        self.store, self.engine = self.database.store, self.database.engine
         self.post = Post(self.loom, self.faults)
         self.journal, self.log = Notes(), Notes()
         self.settings = _settings()
@@ -161,14 +162,6 @@ class World:
         self.crew, self.outside, self.people = Crew(self), Outside(self), People(self)
         self.clock = WorldClock(self)
         self._backup: Backup | None = None
-
-    @property
-    def store(self) -> str:
-        return self.database.store
-
-    @property
-    def engine(self) -> Any:
-        return self.database.engine
 
     def now(self) -> datetime:
         return self.database.now()

@@ -1,7 +1,5 @@
 """A chat's server that answers without end, too slowly or from elsewhere, and texts that lie."""
 
-import socket
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ from runtime.sections import HookSettings
 from tasks.notices.channel import send
 from tasks.outgoing.failures import Undelivered
 from tasks.outgoing.mail.message import Content
-from tests.hostile.raw_server import Speaks, raw_server
+from tests.hostile.raw_server import endless, raw_server
 from tests.receiver import Receiver, receiver
 
 MESSAGE = Content("a title", "a text")
@@ -45,18 +43,6 @@ def started(tell: Tell, web: Receiver) -> None:
     """The server of the children has started."""
     tell(web.url)
     assert len(web.got) == 1
-
-
-def endless(first: bytes, rest: bytes, wait_s: float = 0) -> Speaks:
-    """Return what sends `first`, then `rest` without end."""
-
-    def speaks(connection: socket.socket, over: threading.Event) -> None:
-        connection.recv(9_999)
-        connection.sendall(first)
-        while not over.wait(wait_s):
-            connection.sendall(rest)
-
-    return speaks
 
 
 def memory_mib() -> float:

@@ -13,7 +13,7 @@ from runtime.egress.deadline import Deadline
 from runtime.egress.guard import guarded_client
 from runtime.egress.request import Request, RequestFailed, status_of
 from scheduler.ping import Ping
-from tests.hostile.raw_server import Speaks, raw_server
+from tests.hostile.raw_server import endless, raw_server
 from tests.receiver import Receiver, receiver
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
@@ -24,23 +24,6 @@ MOST_MIB = 20
 def elsewhere() -> Iterator[Receiver]:
     with receiver() as found:
         yield found
-
-
-def endless(first: bytes, rest: bytes) -> Speaks:
-    """Return what sends `first`, then `rest` without end."""
-
-    def speaks(connection: socket.socket, over: threading.Event) -> None:
-        connection.recv(9_999)
-        connection.sendall(first)
-        while not over.is_set():
-            connection.sendall(rest)
-
-    return speaks
-
-
-def dripping(connection: socket.socket, over: threading.Event) -> None:
-    while not over.wait(0.05):
-        connection.sendall(b"H")
 
 
 def asked(port: int, **more: object) -> int:
@@ -72,7 +55,7 @@ def test_headers_without_end_are_refused(rest: bytes) -> None:
 def test_the_deadline_covers_an_answer_that_drips() -> None:
     began = monotonic()
 
-    with raw_server(dripping) as port, pytest.raises(RequestFailed) as failed:
+    with raw_server(endless(b"H", b"H", 0.05)) as port, pytest.raises(RequestFailed) as failed:
         asked(port)
 
     assert failed.value.is_late
