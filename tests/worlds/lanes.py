@@ -6,7 +6,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 
 from runtime.clock import monotonic
 from tests.compiled import share_compiled
@@ -23,38 +22,11 @@ def say(*lines: object) -> None:
     sys.stdout.flush()
 
 
-@dataclass
-class Tally:
-    """What the worlds so far have met."""
-
-    worlds: int = 0
-    steps: int = 0
-    violations: int = 0
-    met: Counter[tuple[str, str]] = field(default_factory=Counter)
-
-    def live(self, plan: Plan, server: PostgreSQL | None) -> list[str]:
-        world = World(plan, server)
-        found = world.run()
-        self.add(Tally(1, world.loom.steps, len(found), world.faults.met))
-        return found
-
-    def add(self, other: "Tally") -> None:
-        self.worlds += other.worlds
-        self.steps += other.steps
-        self.violations += other.violations
-        self.met.update(other.met)
-
-    def report(self) -> None:
-        """Write how often which fault met which step, and the totals."""
-        say(*(f"{count:8} {fault}, {step}" for (step, fault), count in sorted(self.met.items())))
-        say(f"worlds {self.worlds}, steps {self.steps}, violations {self.violations}")
-
-
-def live(asked: tuple[argparse.Namespace, int]) -> Tally:
-    """Live through every so manieth world of those that are asked for."""
+def live(asked: tuple[argparse.Namespace, int]) -> Counter[str]:
+    """Live through every so manieth world; return the numbers of worlds, steps and violations."""
     given, number = asked
     _be_quiet()
-    tally = Tally()
+    tally = Counter[str]()
     # What is loaded late is loaded now: a world is the same alone and after others.
     World(drawn(0)).run()
     with ExitStack() as stack:
@@ -72,14 +44,17 @@ def live(asked: tuple[argparse.Namespace, int]) -> Tally:
     return tally
 
 
-def _told(tally: Tally, plan: Plan, server: PostgreSQL | None) -> list[str]:
+def _told(tally: Counter[str], plan: Plan, server: PostgreSQL | None) -> list[str]:
     """Live through a world; an error that ends it is a violation."""
     try:
-        return tally.live(plan, server)
+        world = World(plan, server)
+        found = world.run()
     except Exception as error:
         # In words: not every error can be sent to another process.
-        tally.violations += 1
+        tally["violations"] += 1
         return [f"raised: {error!r}"]
+    tally.update(worlds=1, steps=world.loom.steps, violations=len(found))
+    return found
 
 
 def _plans(given: argparse.Namespace, number: int) -> Iterator[Plan]:

@@ -42,10 +42,6 @@ class Actor:
         self.thread = greenlet(self.act)
 
     @property
-    def place(self) -> str:
-        return f"{self.role}: {self.step}"
-
-    @property
     def is_alive(self) -> bool:
         return not (self.is_killed or self.thread.dead)
 

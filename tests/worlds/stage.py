@@ -2,7 +2,6 @@
 
 import sqlite3
 import sys
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -55,38 +54,23 @@ def _engine_of(
 
 
 class Faults:
-    """What is away until when, how often something strikes, and which steps met it."""
+    """What is away until when, and how often something strikes."""
 
     def __init__(self, loom: Loom, chances: Mapping[str, float]) -> None:
         self.loom = loom
         self.chances = dict(chances)
         self._until: dict[str, datetime] = {}
-        # By step and fault.
-        self.met: Counter[tuple[str, str]] = Counter()
 
     def take_away(self, what: str, seconds: float) -> None:
         """Let something be away for a while."""
         self._until[what] = self.loom.later(seconds)
 
     def is_away(self, what: str) -> bool:
-        """Return whether something is away; then a step meets this fault."""
-        found = self._until.get(what, self.loom.now) > self.loom.now
-        if found:
-            self.note(f"{what} away")
-        return found
+        return self._until.get(what, self.loom.now) > self.loom.now
 
     def strikes(self, what: str) -> bool:
         chance = self.chances.get(what, 0.0)
-        found = chance > 0 and self.loom.random.random() < chance
-        if found:
-            self.note(what)
-        return found
-
-    def note(self, what: str, actor: Actor | None = None) -> None:
-        """Count that a step met a fault: the running actor's, or another one's next."""
-        actor = actor or self.loom.actor
-        if actor is not None:
-            self.met[actor.place, what] += 1
+        return chance > 0 and self.loom.random.random() < chance
 
     def end(self) -> None:
         self._until, self.chances = {}, {}

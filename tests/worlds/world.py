@@ -341,14 +341,11 @@ class World:
             **self.clock.acts(),
         }
         if fault.kind in of_one:
-            self.faults.note(fault.kind, victim)
             said = of_one[fault.kind](victim, fault)
             self.tell(f"{victim.name}, about to {victim.step}, {said}")
             return
         self.tell(f"{fault.kind} for {fault.lasts_s:.1f} s" if fault.lasts_s else fault.kind)
         if fault.kind in of_all:
-            for one in self.loom.actors:
-                self.faults.note(fault.kind, one)
             of_all[fault.kind](fault)
         else:
             self.faults.take_away(fault.kind.split()[0], fault.lasts_s)
