@@ -72,11 +72,6 @@ def _checks(engine: sa.Engine) -> dict[str, set[tuple[object, str]]]:
     }
 
 
-def test_migrating_again_changes_nothing(empty: sa.Engine) -> None:
-    assert migrate(empty) == (None, needed())
-    assert migrate(empty) == (needed(), needed())
-
-
 def test_several_processes_may_migrate_at_once(empty: sa.Engine) -> None:
     with ThreadPoolExecutor(4) as pool:
         results = list(pool.map(lambda _: migrate(empty), range(4)))

@@ -52,19 +52,6 @@ def due(engine: sa.Engine, its: Settings) -> tuple[Change, Change]:
     return make_action(engine, since=since), theirs
 
 
-def test_a_task_goes_to_the_application_s_own_broker(
-    engine: sa.Engine, broker: Broker, settings: Settings, shop: str
-) -> None:
-    ours, theirs = due(engine, using(settings, shop))
-
-    assert run_tick(engine, NOON).sent == 2
-
-    (row,) = rows_of(engine, theirs)
-    (there,) = celery_messages(broker, database=SHOP)
-    assert (row["state"], there.headers["id"]) == ("handed_over", str(row["id"]))
-    assert rows_of(engine, ours)[0]["state"] == "queued"
-
-
 def test_while_the_application_s_broker_is_down_our_own_queues_go_on(
     engine: sa.Engine, settings: Settings
 ) -> None:

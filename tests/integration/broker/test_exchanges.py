@@ -106,24 +106,6 @@ def test_a_connection_that_rabbitmq_closed_while_it_was_idle_holds_up_no_task(
     assert sent(rabbitmq, "plain") == [str(before), str(after)]
 
 
-def test_a_message_that_cannot_be_written_fails_and_the_others_are_sent(
-    engine: sa.Engine, rabbitmq: RabbitMQ
-) -> None:
-    """No document has such a header; a plan that was written by hand may."""
-    ids = [due(engine, VIDEO | {"headers": {f"h{number}": 1}}, number) for number in range(3)]
-    with engine.begin() as connection:
-        renamed = f"UPDATE revisions SET plan = replace(plan, '\"h1\"', '\"{'h' * 256}\"')"
-        connection.execute(sa.text(renamed))
-
-    assert dispatch_ready(engine).error is None
-
-    rows = [row_of(engine, id) for id in ids]
-    assert [row["state"] for row in rows] == ["handed_over", "failed", "handed_over"]
-    assert (rows[1]["reason"], rows[1]["sendings"]) == ("send refused", 0)
-    assert "its message to queue media/video.short was refused: " in rows[1]["error"]
-    assert sorted(sent(rabbitmq)) == sorted([str(ids[0]), str(ids[2])])
-
-
 def test_a_full_queue_that_refuses_more_keeps_back_its_own_tasks_alone(
     engine: sa.Engine, rabbitmq: RabbitMQ, caplog: pytest.LogCaptureFixture
 ) -> None:

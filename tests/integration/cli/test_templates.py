@@ -86,8 +86,10 @@ def test_a_channel_is_listed_and_takes_a_test(call: Call, monkeypatch: pytest.Mo
         tested = call("notify", "test", "ops")
         chat.answers = [500]
         refused = call("notify", "test", "ops")
+        unknown = call("notify", "test", "pager")
 
     assert listed.out.split() == ["NAME", "ops"]
     assert tested.out == "channel ops took the test message\n"
     assert refused.code == 2
     assert refused.err.startswith("error: channel ops: ")
+    assert (unknown.code, "SCHED_NOTIFY_PAGER" in unknown.err) == (2, True)

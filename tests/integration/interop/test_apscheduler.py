@@ -153,15 +153,6 @@ def test_policies(found: Mapping[str, Outcome], name: str, policy: object) -> No
     assert document(found, name)["policy"] == policy
 
 
-def test_a_call_that_sends_a_task_is_that_task(found: Mapping[str, Outcome]) -> None:
-    made = document(found, "sent")
-
-    # The application's own router knows the queue of what it sends.
-    step = {"task": "shop.close", "args": ["Paris"]}
-    assert made["operations"] == {"celery_task": step}
-    assert made["policy"]["overlap"] == "allow"
-
-
 @pytest.mark.parametrize(
     ("name", "why"),
     table(__file__, "what_is_refused_of_apscheduler"),

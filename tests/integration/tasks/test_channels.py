@@ -13,19 +13,17 @@ import sqlalchemy as sa
 from pydantic import SecretStr
 
 from broker.app import configure
-from models.errors import InvalidDocument, NotFound, Refused
+from models.errors import InvalidDocument
 from models.notices import NoticeKind, Target
 from models.store.notices import Notice, findings
 from models.store.notices.findings import Found
 from runtime.config import InvalidSetting, Settings, load_settings
 from runtime.sections import HookSettings
-from services import channels
 from tasks.notices import link_of
 from tasks.notices.channel import send, with_incident
 from tasks.outgoing.failures import Undelivered
 from tasks.outgoing.mail.message import Content
 from tests.celery_messages import allowing, celery_action
-from tests.factories import installation_on
 from tests.integration.tasks.crew import ANN, NOON, Crew
 from tests.receiver import Receiver
 from tests.ticks import MINUTE, run_tick
@@ -118,19 +116,6 @@ def test_an_unknown_channel_is_refused_when_it_is_saved(crew: Crew) -> None:
     (problem,) = refused.value.problems
     assert (problem.path, problem.value) == ("hooks.on_failure[1].notify", "opps")
     assert "is not among the channels of this installation (ops)" in problem.remedy
-
-
-def test_a_channel_is_tested_by_its_name(crew: Crew, web: Receiver) -> None:
-    installation = installation_on(crew.engine, crew.settings)
-
-    assert [one.name for one in channels.list_all(installation).root] == ["ops"]
-    assert channels.test(installation, "ops").name == "ops"
-    assert posted(web)[0]["title"] == channels.TITLE
-    with pytest.raises(NotFound, match="SCHED_NOTIFY_PAGER"):
-        channels.test(installation, "pager")
-    web.answers = [404]
-    with pytest.raises(Refused, match="channel ops: "):
-        channels.test(installation, "ops")
 
 
 @pytest.mark.parametrize(

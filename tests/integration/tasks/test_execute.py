@@ -19,10 +19,9 @@ from models.tenant.document import parse_small_app
 from scheduler.changes import deletion, editing
 from tasks import lease
 from tests.factories import author, row_of, rows_of
-from tests.integration.tasks.crew import NOON, Work
+from tests.integration.tasks.crew import Work
 from tests.servers import Broker
 from tests.statements import executed
-from tests.ticks import MINUTE
 from tests.transactions import act, execute, fetched
 
 
@@ -151,22 +150,6 @@ def test_an_operation_whose_step_asks_for_nothing_takes_four_statements(work: Wo
 
     verbs = [one.split(maxsplit=1)[0] for one in statements]
     assert verbs == ["SELECT", "UPDATE", "UPDATE", "INSERT"]
-
-
-def test_a_checkpoint_that_no_step_asks_for_stays(work: Work) -> None:
-    seen: list[dict[str, object]] = []
-
-    def seldom(context: minutebook.StepContext) -> None:
-        if context.occurrence_at == NOON:
-            context.checkpoint["last"] = 5
-        if context.occurrence_at == NOON + 2 * MINUTE:
-            seen.append(context.checkpoint)
-
-    action = work.action(seldom)
-    for number in range(3):
-        work.attempt(work.operation(action, number))
-
-    assert seen == [{"last": 5}]
 
 
 def test_a_failed_attempt_keeps_no_checkpoint_though_it_is_retried(work: Work) -> None:

@@ -106,20 +106,6 @@ def test_a_private_address_is_refused_without_being_named(
     assert "127.0.0.1" not in crew.error_told()
 
 
-def test_a_variable_that_comes_later_is_read_at_the_next_try(
-    crew: Crew, web: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("CHAT_HOOK", raising=False)
-    crew.owe("env:CHAT_HOOK")
-    assert crew.deliver() == ["put off"]
-    missing = "env:CHAT_HOOK is not set; set the variable CHAT_HOOK for this worker"
-    assert crew.error_told() == missing
-
-    monkeypatch.setenv("CHAT_HOOK", web.url)
-
-    assert crew.deliver() == ["done"]
-
-
 def test_the_signing_secret_may_be_referred_to(crew: Crew, web: Receiver, tmp_path: Path) -> None:
     (tmp_path / "sign").write_text("s3cret\n")
     crew.sets(SCHED_HOOK_SECRET=f"file:{tmp_path / 'sign'}")

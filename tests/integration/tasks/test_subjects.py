@@ -12,11 +12,9 @@ from models.errors import NotFound, Refused
 from models.operation import OperationState
 from models.store import key_values
 from models.store.operations.start_checks import NotClaimed
-from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_cursor, operations, users
 from scheduler.changes import Change
 from scheduler.on_demand.manual import run_now
-from scheduler.on_demand.restart import retry
 from tests.factories import DEFAULT_APP, row_of, rows_of
 from tests.integration.tasks.crew import Work
 from tests.ticks import MINUTE, run_tick
@@ -144,20 +142,6 @@ def test_a_user_of_the_same_instant_who_was_activated_is_not_asked_when_seen(
     greeter.update("ann", last_seen_at=NOW + MINUTE)
 
     assert greeter.attempt(operation) == OperationState.SUCCESS
-
-
-def test_a_missed_one_that_is_run_after_all_is_about_its_subject(greeter: Greeter) -> None:
-    action = greeter.greets()
-    greeter.knows("ann", last_seen_at=NOW + MINUTE)
-    run_tick(greeter.engine, NOW + 60 * MINUTE)
-    (missed,) = rows_of(greeter.engine, action)
-
-    repeated, _ = retry(greeter.engine, missed["id"], WHOLE_INSTALLATION, "tests")
-    ended = greeter.attempt(missed["id"], repeated.attempt)
-
-    assert (missed["state"], ended) == ("missed", OperationState.SUCCESS)
-    assert [one.subject for one in greeter.given] == ["ann"]
-    assert row_of(greeter.engine, missed["id"])["overlap_key"] is None
 
 
 def test_a_manual_run_is_about_the_user_who_is_named(greeter: Greeter) -> None:

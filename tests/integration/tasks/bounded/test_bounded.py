@@ -84,13 +84,6 @@ def test_a_crash_ends_the_child_alone(number: str) -> None:
     assert asked("double", number=1) == {"number": 2}
 
 
-def test_an_error_of_the_source_passes_through() -> None:
-    with pytest.raises(SourceFailed, match=r"^the source is empty$") as failed:
-        asked("fail")
-
-    assert failed.value.permanent
-
-
 @pytest.mark.parametrize("name", ["heed", "sleep"])
 def test_a_stop_ends_the_child_soon_whether_it_heeds_or_not(name: str) -> None:
     began = monotonic()
