@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
@@ -10,10 +11,12 @@ from uuid import UUID
 import psutil
 
 from tests.acceptance.installation import Installation
-from tests.acceptance.processes import Process, until
+from tests.acceptance.processes import Process, python, until
 from tests.acceptance.shop import Shop, killed
+from tests.acceptance.web_door import start_web
 
 NONE: Mapping[str, str] = MappingProxyType({})
+WORKER = Path(__file__).with_name("job_worker.py")
 
 
 class Crew(ABC):
@@ -41,7 +44,7 @@ class Crew(ABC):
 
     @abstractmethod
     def repeat(self, worker: Process) -> None:
-        """Let the message come again; return once it was passed over."""
+        """Let the message or the report come again; return once it was passed over."""
 
     @abstractmethod
     def is_told(self, worker: Process) -> None:
@@ -143,3 +146,40 @@ class Followed(Crew):
 
     def is_told(self, worker: Process) -> None:
         worker.said("ignored")
+
+
+class OverHttp(Crew):
+    """Workers in any language, which ask for jobs over HTTP."""
+
+    def __init__(self, installation: Installation) -> None:
+        super().__init__(installation)
+        self._workers: list[Process] = []
+        self._says: list[str] = []
+
+    def due(self, **policy: Any) -> UUID:
+        job = {"url": "https://example.com/feed", "meta": {"gate": str(self.gate)}}
+        return self.installation.operation(
+            self.installation.action(operations={"job": job}, policy=policy)
+        )
+
+    def worker(self, settings: Mapping[str, str] = NONE) -> Process:
+        if not self._says:
+            _, address = start_web(self.installation, settings)
+            token = self.installation.cli("token", "create", "--role", "worker")["token"]
+            self._says = [address, token]
+        command = python("-P", str(WORKER), *self._says)
+        self._workers.append(self.installation.processes.start("job-worker", command))
+        return self._workers[-1]
+
+    def begun(self, id: UUID) -> int:
+        return sum(one.text().count(f"begins {id}") for one in self._workers)
+
+    def ended(self, id: UUID) -> int:
+        # Each worker reports twice.
+        return sum(one.text().count("complete 204") for one in self._workers) // 2
+
+    def repeat(self, worker: Process) -> None:
+        worker.said("complete 204", times=2)
+
+    def is_told(self, worker: Process) -> None:
+        worker.said("complete 409")

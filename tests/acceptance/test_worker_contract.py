@@ -1,10 +1,10 @@
-"""What holds of every worker, whatever runs in it: our steps, or a followed task."""
+"""What holds of every worker, whatever runs in it: our steps, a followed task, a job over HTTP."""
 
 from collections.abc import Callable
 
 import pytest
 
-from tests.acceptance.crews import Crew, Followed, OurSteps
+from tests.acceptance.crews import Crew, Followed, OurSteps, OverHttp
 from tests.acceptance.installation import Installation
 
 # Each kind beside a store; ours, which most installations have, beside both.
@@ -12,6 +12,7 @@ CREWS: dict[str, tuple[str, Callable[[Installation], Crew]]] = {
     "our-steps-sqlite": ("sqlite", OurSteps),
     "our-steps-postgresql": ("postgresql", OurSteps),
     "followed": ("sqlite", Followed),
+    "over-http": ("postgresql", OverHttp),
 }
 # A worker that does not stop by itself is ended much later.
 SOFT = {
