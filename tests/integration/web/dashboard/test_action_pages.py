@@ -13,7 +13,8 @@ from tests.factories import spoil
 from tests.integration.web.conftest import APP, NIGHTLY, Web
 from tests.integration.web.dashboard.conftest import Browse
 from tests.integration.web.test_overview import ended
-from tests.transactions import act, execute
+from tests.ticks import DAY
+from tests.transactions import act, clock_of, execute
 from web.dashboard.action import ActionQuery, answers
 from web.dashboard.session import Visitor
 
@@ -45,6 +46,20 @@ def test_an_action_is_paused_and_resumed_on_its_page(browser: httpx.Client) -> N
 
     assert "Paused, until you resume it." in paused
     assert "Resumed." in resumed
+
+
+def test_a_range_of_the_past_is_planned_and_started_on_the_page(
+    site: Web, browser: httpx.Client
+) -> None:
+    today = clock_of(site.engine).date()
+    asked = {"from": f"{today - 2 * DAY}T00:00", "to": f"{today - DAY}T23:00"}
+
+    planned = browser.get(ACTION, params=asked).text
+    done = browser.post(f"{ACTION}/backfill", data=asked, follow_redirects=True).text
+
+    assert "This records 2 runs, repeats 0 and passes over 0." in planned
+    assert "The backfill has started." in done
+    assert "2 recorded, 0 repeated, 0 passed over, by" in done
 
 
 def test_a_deleted_action_keeps_its_page_and_can_be_created_again(
