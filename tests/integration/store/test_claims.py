@@ -58,6 +58,12 @@ def test_a_worker_that_asks_twice_with_one_secret_has_one_claim(engine: sa.Engin
     assert act(engine, claim, ClaimRequest(operation, 1, "tests"), NO_ALERTS) is TAKEN
 
 
+def made(engine: sa.Engine, count: int, **policy: Any) -> list[UUID]:
+    """Record operations of an action, a minute apart."""
+    action = make_action(engine, policy=policy)
+    return [make_operation(engine, action, NOON + n * MINUTE) for n in range(count)]
+
+
 def _end(engine: sa.Engine, operation: UUID) -> list[UUID]:
     ended = finish(engine, operation, Outcome(OperationState.SUCCESS))
     return [one.id for one in ended.released]
@@ -75,9 +81,7 @@ def _end(engine: sa.Engine, operation: UUID) -> list[UUID]:
 def test_a_second_operation_meets_the_running_one_by_policy(
     engine: sa.Engine, overlap: str, outcome: object, state: str
 ) -> None:
-    action = make_action(engine, policy={"overlap": overlap})
-    one = make_operation(engine, action, NOON)
-    two = make_operation(engine, action, NOON + MINUTE)
+    one, two = made(engine, 2, overlap=overlap)
     claimed(engine, one)
 
     result = claimed(engine, two)
@@ -92,8 +96,7 @@ def test_a_second_operation_meets_the_running_one_by_policy(
 
 
 def test_a_late_mark_of_its_sending_leaves_one_that_waits_alone(engine: sa.Engine) -> None:
-    action = make_action(engine, policy={"overlap": "queue"})
-    one, two = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
+    one, two = made(engine, 2, overlap="queue")
     claimed(engine, one)
     # Its worker is faster than the process that sent it.
     assert claimed(engine, two) is NotClaimed.WAITS
@@ -104,8 +107,7 @@ def test_a_late_mark_of_its_sending_leaves_one_that_waits_alone(engine: sa.Engin
 
 
 def test_a_message_that_comes_once_more_lets_it_wait_again(engine: sa.Engine) -> None:
-    action = make_action(engine, policy={"overlap": "queue"})
-    one, two = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
+    one, two = made(engine, 2, overlap="queue")
     claimed(engine, one)
 
     assert claimed(engine, two) is NotClaimed.WAITS
@@ -118,9 +120,7 @@ def test_a_message_that_comes_once_more_lets_it_wait_again(engine: sa.Engine) ->
 
 
 def test_the_end_of_the_running_one_releases_the_next_in_order(engine: sa.Engine) -> None:
-    policy = {"overlap": "queue", "max_waiting": 2}
-    action = make_action(engine, policy=policy)
-    ids = [make_operation(engine, action, NOON + n * MINUTE) for n in range(4)]
+    ids = made(engine, 4, overlap="queue", max_waiting=2)
     claimed(engine, ids[0])
     for waiting in ids[1:]:
         claimed(engine, waiting)
@@ -169,8 +169,7 @@ def test_a_pause_skips_what_waits_one_after_the_other(engine: sa.Engine) -> None
 
 @pytest.mark.parametrize("is_gone", [False, True], ids=["behind_an_ended", "behind_a_pruned"])
 def test_stranded_operations_are_released_by_the_sweep(engine: sa.Engine, is_gone: bool) -> None:
-    action = make_action(engine, policy={"overlap": "queue"})
-    one, two = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
+    one, two = made(engine, 2, overlap="queue")
     claimed(engine, one)
     claimed(engine, two)
     if is_gone:
@@ -192,8 +191,7 @@ def test_stranded_operations_are_released_by_the_sweep(engine: sa.Engine, is_gon
 def test_what_waits_for_one_that_never_starts_is_released_with_its_end(
     engine: sa.Engine, end_it: Any, given: tuple[Any, ...]
 ) -> None:
-    action = make_action(engine, policy={"catch_up": "all"})
-    first, second, third = (make_operation(engine, action, NOON + n * MINUTE) for n in range(3))
+    first, second, third = made(engine, 3, catch_up="all")
     assert claimed(engine, second) is NotClaimed.WAITS
     assert claimed(engine, third) is NotClaimed.WAITS
     update_operation(engine, third, waiting_for=first)
@@ -210,8 +208,7 @@ def take_back(engine: sa.Engine) -> list[tuple[UUID, str]]:
 
 
 def test_a_lost_lease_writes_nothing_more(engine: sa.Engine) -> None:
-    action = make_action(engine)
-    operation = make_operation(engine, action, NOON)
+    operation = make_operation(engine, make_action(engine), NOON)
     claimed(engine, operation)
     update_operation(engine, operation, heartbeat_at=NOON - timedelta(days=365))
 
@@ -245,8 +242,7 @@ def test_a_later_attempt_keeps_the_first_start(engine: sa.Engine) -> None:
 
 
 def test_a_lost_operation_is_tried_three_times_and_then_fails(engine: sa.Engine) -> None:
-    action = make_action(engine)
-    operation = make_operation(engine, action, NOON)
+    operation = make_operation(engine, make_action(engine), NOON)
     states = []
     for attempt in range(1, 5):
         claimed(engine, operation, attempt)
@@ -356,8 +352,7 @@ def test_more_than_a_statement_has_parameters_are_skipped_at_once(engine: sa.Eng
 
 
 def test_catch_up_all_runs_in_order_whatever_message_comes_first(engine: sa.Engine) -> None:
-    action = make_action(engine, policy={"catch_up": "all"})
-    one, two, three = (make_operation(engine, action, NOON + n * MINUTE) for n in range(3))
+    one, two, three = made(engine, 3, catch_up="all")
 
     assert claimed(engine, three) is NotClaimed.WAITS
     assert claimed(engine, two) is NotClaimed.WAITS
@@ -368,8 +363,7 @@ def test_catch_up_all_runs_in_order_whatever_message_comes_first(engine: sa.Engi
 
 
 def test_an_older_operation_does_not_cancel_the_newer_one(engine: sa.Engine) -> None:
-    action = make_action(engine, policy={"overlap": "replace"})
-    old, new = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
+    old, new = made(engine, 2, overlap="replace")
     claimed(engine, new)
 
     claimed(engine, old)
@@ -378,8 +372,7 @@ def test_an_older_operation_does_not_cancel_the_newer_one(engine: sa.Engine) -> 
 
 
 def test_a_replaced_operation_is_not_put_back(engine: sa.Engine) -> None:
-    action = make_action(engine, policy={"overlap": "replace"})
-    old, new = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
+    old, new = made(engine, 2, overlap="replace")
     claimed(engine, old)
     claimed(engine, new)
 
@@ -391,8 +384,7 @@ def test_a_replaced_operation_is_not_put_back(engine: sa.Engine) -> None:
 
 
 def test_only_the_living_are_released(engine: sa.Engine) -> None:
-    action = make_action(engine, policy={"overlap": "queue", "max_waiting": 2})
-    one, two, three = (make_operation(engine, action, NOON + n * MINUTE) for n in range(3))
+    one, two, three = made(engine, 3, overlap="queue", max_waiting=2)
     for operation in (one, two, three):
         claimed(engine, operation)
     update_operation(engine, two, state="cancelled", reason="why")
@@ -411,8 +403,7 @@ def test_the_tests_databases_refuse_an_illegal_move(engine: sa.Engine) -> None:
 
 
 def test_an_older_success_that_comes_late_takes_no_instant_back(engine: sa.Engine) -> None:
-    action = make_action(engine, policy={"overlap": "allow"})
-    older, newer = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
+    older, newer = made(engine, 2, overlap="allow")
     for id in (older, newer):
         claimed(engine, id)
     update_operation(engine, older, first_started_at=database_now(-300.0))
@@ -426,8 +417,7 @@ def test_an_older_success_that_comes_late_takes_no_instant_back(engine: sa.Engin
 
 
 def test_a_success_of_a_clock_that_ran_ahead_is_replaced(engine: sa.Engine) -> None:
-    action = make_action(engine)
-    one, two = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
+    one, two = made(engine, 2)
     claimed(engine, one)
     update_operation(engine, one, first_started_at=database_now(7200.0))
     _end(engine, one)
