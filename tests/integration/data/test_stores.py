@@ -72,13 +72,6 @@ def test_what_fails_leaves_nothing_in_the_store(settings: Settings) -> None:
     assert list(store_of(settings).files("snapshots")) == []
 
 
-def test_files_are_removed_once(settings: Settings) -> None:
-    written = write(settings, "id\n1\n")
-
-    assert snapshots.remove(settings, [written.path]) == 1
-    assert snapshots.remove(settings, [written.path]) == 0
-
-
 def test_old_files_that_no_row_names_are_found(settings: Settings) -> None:
     kept, lost = write(settings, "id\n1\n"), write(settings, "id\n2\n")
     now = dict(store_of(settings).files("snapshots/shop"))[lost.path]
