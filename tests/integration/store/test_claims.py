@@ -431,6 +431,5 @@ def test_a_success_of_a_clock_that_ran_ahead_is_replaced(engine: sa.Engine) -> N
 
 
 def _known(engine: sa.Engine) -> dict[str, Any]:
-    names = ("last_run_at", "last_success_at", "run_number")
-    columns = (action_state.c[name] for name in names)
-    return dict(fetched(engine, sa.select(*columns)).mappings().one())
+    row = fetched(engine, sa.select(action_state)).mappings().one()
+    return {name: row[name] for name in ("last_run_at", "last_success_at", "run_number")}
