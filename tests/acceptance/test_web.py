@@ -127,13 +127,15 @@ def test_what_a_killed_server_handed_out_comes_again_from_another(
     (one, first), (_, second) = start_web(installation, short), start_web(installation, short)
     is_killed, ended = Event(), Event()
     with (
-        client(installation, first, second, role="worker") as asked,
-        client(installation, first, second, role="viewer") as (watcher, other),
+        client(installation, first, "worker") as early,
+        client(installation, second, "worker") as late,
+        client(installation, first, "viewer") as watcher,
+        client(installation, second, "viewer") as other,
         ThreadPoolExecutor(4) as pool,
     ):
         path = f"/api/operations/{ids[-1]}"
         assert watcher.get(path).json()["state"] not in ENDED
-        working = [pool.submit(work, asked, is_killed, ended) for _ in range(4)]
+        working = [pool.submit(work, [early, late], is_killed, ended) for _ in range(4)]
         installation.daemon()
         until(lambda: installation.count_of("running") > 0, "a job is handed out")
         one.kill()
