@@ -221,11 +221,6 @@ class Clock:
 async def waits() -> None: ...
 
 
-class Unnamed:
-    def __repr__(self) -> str:
-        raise ValueError("no name")
-
-
 @pytest.mark.parametrize(
     ("function", "why"),
     [
@@ -253,18 +248,6 @@ def test_a_function_that_no_other_process_can_call_is_refused(
         "cannot" if why else "same",
         why if why and why in it.why else "",
     )
-
-
-def test_one_job_that_cannot_be_read_stops_no_other() -> None:
-    scheduler = BackgroundScheduler(timezone="UTC")
-    scheduler.add_job(print, cron(hour=7), id="it", args=[Unnamed()])
-    scheduler.add_job(print, cron(hour=7), id="other")
-    made = json.loads(json.dumps(jobs_of(scheduler)))
-
-    it, other = outcomes(entries_of(written_jobs(made), "x", WORK, NOW), CONTEXT)
-
-    assert (it.name, it.kind, other.kind) == ("it", "cannot", "same")
-    assert "JSON cannot hold args[0]: a Unnamed" in it.why
 
 
 STARTS = """

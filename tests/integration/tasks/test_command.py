@@ -105,12 +105,6 @@ def test_a_program_ends_as_the_table_says(programs: Programs, fact: str) -> None
     assert "log" not in given or sorted(row["log"]) == [tuple(one) for one in given["log"]]
 
 
-def test_arguments_that_are_too_long_are_no_start(programs: Programs) -> None:
-    row = programs.run({"run": ["/bin/true", *["x" * 9_999] * 230]})
-
-    assert "cannot start: /bin/true: Argument list too long" in row["error"]
-
-
 def test_the_environment_is_clean(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCHED_DATABASE_URL", "postgresql://secret")
     monkeypatch.setenv("TOKEN", "secret")
