@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from broker.app import configure
 from models.sql import database_now
 from models.tables import operations
-from runtime.clock import monotonic, wait_for
+from runtime.clock import monotonic
 from runtime.config import Settings
 from scheduler.sweep import dispatch_notices, dispatch_ready
 from tests.celery_messages import (
@@ -72,31 +72,10 @@ def read_only(broker: Broker) -> Iterator[None]:
 
 
 @contextmanager
-def master_down(broker: Broker) -> Iterator[None]:
-    stale = ("CONFIG", "SET", "replica-serve-stale-data")
-    with broken(broker, (*stale, "no"), undo=(*stale, "yes")), read_only(broker):
-        yield
-
-
-@contextmanager
 def out_of_memory(broker: Broker) -> Iterator[None]:
     most = ("CONFIG", "SET", "maxmemory")
     with broken(broker, (*most, "1"), undo=(*most, "0")):
         yield
-
-
-@contextmanager
-def not_saved(broker: Broker) -> Iterator[None]:
-    """Let Redis refuse writes since it could not save: a folder has the name of its file."""
-    save = ("CONFIG", "SET", "save")
-    dump = broker.folder / "dump.rdb"
-    dump.unlink(missing_ok=True)
-    dump.mkdir()
-    with broker.client() as client, broken(broker, (*save, "3600 1"), undo=(*save, "")):
-        client.bgsave()
-        assert wait_for(lambda: client.info("persistence")["rdb_last_bgsave_status"] == "err", 20)
-        yield
-    dump.rmdir()
 
 
 @contextmanager
@@ -107,9 +86,7 @@ def wants_a_password(broker: Broker) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize(
-    "state", [read_only, master_down, out_of_memory, not_saved, wants_a_password]
-)
+@pytest.mark.parametrize("state", [read_only, out_of_memory, wants_a_password])
 def test_while_the_broker_refuses_everything_all_wait_and_are_sent_afterwards(
     engine: sa.Engine, broker: Broker, state: Callable[[Broker], Iterator[None]]
 ) -> None:
@@ -180,24 +157,6 @@ def test_notices_wait_while_the_key_of_their_queue_is_no_queue(
     with broker.client() as client:
         client.delete("minutebook.quick")
     assert dispatch_notices(engine).count == 1
-
-
-def test_a_queue_of_ours_that_rabbitmq_refuses_keeps_back_its_own_operations_alone(
-    on_rabbitmq: sa.Engine, rabbitmq: RabbitMQ, caplog: pytest.LogCaptureFixture
-) -> None:
-    with rabbitmq.channel() as channel:
-        channel.queue_declare(
-            "minutebook.other", durable=True, auto_delete=False, arguments={"x-max-length": 9}
-        )
-    sent = [ours(on_rabbitmq)]
-    kept = ours(on_rabbitmq, "other")
-    sent.append(ours(on_rabbitmq, "reports"))
-
-    assert dispatch_ready(on_rabbitmq).error is None
-
-    assert [row_of(on_rabbitmq, id)["state"] for id in sent] == ["queued"] * 2
-    assert row_of(on_rabbitmq, kept)["state"] == "pending"
-    assert "nothing was sent to minutebook.other: " in caplog.text
 
 
 def test_a_full_queue_of_ours_keeps_back_its_own_operations_alone(

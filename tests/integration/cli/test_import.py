@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from interop.crontab import OWN_PATH, OWNER_OF_FILE, RAN_AS
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Write
 
@@ -33,30 +32,6 @@ def schedule(**schedules: object) -> dict[str, object]:
 @pytest.fixture(autouse=True)
 def _allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCHED_CELERY_TASKS", "shop.*")
-
-
-def test_the_report_is_a_table_and_then_what_most_share_and_the_worst(
-    call: Call, tmp_path: Path
-) -> None:
-    file = tmp_path / "crontab"
-    file.write_text(
-        "MAILTO=ann@shop.example\n0 1 * * * /bin/a\n0 2 * * * date +%F\n@reboot /bin/b\n"
-    )
-    made = call("import", "crontab", str(file), "--zone", "UTC")
-
-    assert made.err.splitlines()[:2] == [
-        "same  differs  cannot  entries",
-        "   0        2       1        3",
-    ]
-    parts = [" ".join(one.split()) for one in made.err.split("\n\n")[1:]]
-    assert parts[:3] == [
-        "2 of 3 entries: MAILTO: failures are mailed, and output is in the log",
-        f"2 of 3 entries: {OWN_PATH}",
-        f"2 of 3 entries: {RAN_AS.format(OWNER_OF_FILE)}",
-    ]
-    assert parts[3].startswith("SCHED_COMMANDS has to allow: /bin/a")
-    assert parts[4].endswith("/bin/b (crontab:4)")
-    assert parts[5].startswith("differs: its command ends at the first %")
 
 
 def test_documents_go_to_stdout_and_the_report_to_stderr(call: Call, write: Write) -> None:
