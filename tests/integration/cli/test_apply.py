@@ -65,17 +65,6 @@ def test_apply_prints_one_line_and_the_first_warnings(call: Call, write: Write) 
     assert (len(lines), done.err) == (12, "")
 
 
-def test_verbose_shows_each_action(call: Call, write: Write) -> None:
-    documents = "\n".join(json.dumps(mails(n)) for n in range(12))
-
-    done = call("action", "apply", "--verbose", write(documents, "all.jsonl"))
-
-    assert done.out.count("created mail ") == 12
-    assert done.out.count("  at minute 0 past every hour") in {0, 12}
-    assert done.out.count("warning: ") == 12 * 5
-    assert done.out.splitlines()[-1] == "created 12, changed 0, unchanged 0"
-
-
 def test_a_date_that_passed_during_a_pause_is_said_at_resume_and_in_the_list(
     settings: Settings, engine: sa.Engine
 ) -> None:

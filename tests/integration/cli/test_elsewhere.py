@@ -255,30 +255,11 @@ def test_another_home_folder_means_this_machine(
     assert (listed.code, listed.json, listed.err) == (0, [], "")
 
 
-@pytest.mark.parametrize(
-    ("named", "told"),
-    [
-        pytest.param({"url": "https://x.example", "home": Path()}, "--home and --url", id="home"),
-        pytest.param({"url": "x.example"}, "is not an address; write one", id="no_scheme"),
-        pytest.param({"url": "https://x.example?a=b"}, "is not an address", id="query"),
-        pytest.param({"url": "https://[x"}, "is not an address", id="broken"),
-        pytest.param({"url": "https://a:b@x.example"}, "holds a user or a password", id="user"),
-        pytest.param({"url": "https://x.example"}, "needs a token", id="no_token"),
-        pytest.param({"url": "https://x.example", "token": "a b"}, "token cannot have", id="odd"),
-        pytest.param({"token": "mbt_x"}, "are for a server", id="no_url"),
-        pytest.param(
-            {"url": "https://x.example", "token_file": Path("/nowhere")},
-            "/nowhere: cannot be read", id="no_file",
-        ),
-        pytest.param(
-            {"url": "https://x.example", "token": "mbt_x", "token_file": Path("x")},
-            "--token and --token-file cannot", id="both",
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("named", "told"), table(__file__, "servers_named_wrongly"))
 def test_a_server_that_is_named_wrongly_is_refused(named: dict[str, Any], told: str) -> None:
+    paths = {key: Path(named[key]) for key in ("home", "token_file") if key in named}
     with pytest.raises((Refused, InvalidDocument), match=told) as refused:
-        server_of(**named, environ={})
+        server_of(**{**named, **paths}, environ={})
 
     assert "mbt_x" not in str(refused.value)
 

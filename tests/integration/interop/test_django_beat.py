@@ -51,16 +51,11 @@ django.utils.timezone.now = lambda: NOW
 TzAwareCrontab.nowfunc = lambda crontab: NOW.astimezone(crontab.tz)
 DatabaseScheduler.Entry._default_now = lambda entry: entry.app.now()
 
-class Once(app.Task):
-    def apply_async(self, *args, **kwargs):
-        return super().apply_async(*args, **kwargs)
-
-
 def run(*_args, **_options):
     return None
 
 
-app.task(name="shop.tasks.run", base=Once if "ONCE" in os.environ else None)(run)
+app.task(name="shop.tasks.run")(run)
 
 
 class Renaming(DatabaseScheduler.Entry):
@@ -210,16 +205,6 @@ def test_the_rest_of_a_row(found: Mapping[str, Outcome]) -> None:
     routed = document(found, "routed")["operations"]["celery_task"]
     assert (routed["exchange"], routed["routing_key"]) == ("media", "video")
     assert "queue" not in routed
-
-
-def test_a_row_whose_task_has_a_class_of_its_own_says_so(
-    database: Mapping[str, Any], tmp_path: Path
-) -> None:
-    found = exported(tmp_path, database, ONCE="1")
-
-    assert found["work days"].kind == "differs"
-    (remark,) = [one for one in found["work days"].remarks if "class" in one]
-    assert remark.startswith("its class shop.Once overrides apply_async, which Minutebook does not")
 
 
 def test_an_entry_of_the_application_decides_task_arguments_and_queue(
