@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from celery import Celery
 from celery.schedules import crontab, schedule
-from dateutil.rrule import FR, MO, SU
+from dateutil import rrule as weekdays
 from redbeat import RedBeatSchedulerEntry
 from redbeat.schedules import rrule
 from redis import Redis
@@ -23,6 +23,7 @@ from models.values.delays import rounded_up
 from runtime.clock import utc_now
 from tests.moved import NOW, export, moved
 from tests.servers import Broker
+from tests.tables import table
 
 
 @pytest.fixture
@@ -84,70 +85,27 @@ def test_entries_become_actions(app: Celery, broker: Broker) -> None:
 
 
 BEGIN = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
-# RedBeat counts from the first run to today, minute by minute.
-LATER = BEGIN.replace(year=2040)
-TOKYO = BEGIN.astimezone(timezone(timedelta(hours=9)))
 
 
-@pytest.mark.parametrize(
-    ("rule", "when"),
-    [
-        pytest.param(
-            rrule("WEEKLY", BEGIN, interval=2, byweekday=[0, 3]),
-            {"rrule": "FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,TH"},
-            id="every_other_week",
-        ),
-        pytest.param(
-            rrule("WEEKLY", BEGIN, byweekday=(MO, FR), wkst=SU),
-            {"rrule": "FREQ=WEEKLY;INTERVAL=1;WKST=SU;BYDAY=MO,FR"},
-            id="weekdays",
-        ),
-        pytest.param(
-            rrule("MONTHLY", BEGIN, byweekday=[0, 1, 2, 3, 4], bysetpos=-1),
-            {"rrule": "FREQ=MONTHLY;INTERVAL=1;BYSETPOS=-1;BYDAY=MO,TU,WE,TH,FR"},
-            id="last_work_day",
-        ),
-        pytest.param(
-            rrule("YEARLY", BEGIN, bymonth=[3, 9], bymonthday=1),
-            {"rrule": "FREQ=YEARLY;INTERVAL=1;BYMONTH=3,9;BYMONTHDAY=1"},
-            id="months",
-        ),
-        pytest.param(
-            rrule("DAILY", BEGIN, count=1_000),
-            {"rrule": "FREQ=DAILY;INTERVAL=1;COUNT=1000"},
-            id="count",
-        ),
-        pytest.param(
-            rrule("DAILY", BEGIN, until=datetime(2027, 6, 1, tzinfo=UTC)),
-            {"rrule": "FREQ=DAILY;INTERVAL=1;UNTIL=20270601T000000Z"},
-            id="until",
-        ),
-        pytest.param(
-            rrule("DAILY", BEGIN, byhour=[6, 18]),
-            {"rrule": "FREQ=DAILY;INTERVAL=1;BYHOUR=6,18;BYMINUTE=30", "at": None},
-            id="hours",
-        ),
-        pytest.param(
-            rrule("DAILY", BEGIN, byhour=6, byminute=[0, 15], bysecond=0),
-            {"rrule": "FREQ=DAILY;INTERVAL=1;BYHOUR=6;BYMINUTE=0,15", "at": None},
-            id="minutes",
-        ),
-        pytest.param(
-            rrule("DAILY", TOKYO),
-            {
-                "rrule": "FREQ=DAILY;INTERVAL=1",
-                "at": "18:30",
-                "timezone": "Etc/GMT-9",
-                "starting_at": "2026-01-05T18:30:00",
-            },
-            id="an_offset",
-        ),
-    ],
-)
+def rule_of(frequency: str, parts: Mapping[str, Any]) -> rrule:
+    """Return a recurrence rule; a part of two letters is a weekday, a longer text an instant."""
+
+    def read(part: Any) -> Any:
+        if isinstance(part, list):
+            return [read(one) for one in part]
+        if isinstance(part, str):
+            return getattr(weekdays, part) if len(part) == 2 else datetime.fromisoformat(part)
+        return part
+
+    its = {name: read(part) for name, part in parts.items()}
+    return rrule(frequency, **{"dtstart": BEGIN, **its})
+
+
+@pytest.mark.parametrize(("frequency", "parts", "when"), table(__file__, "recurrences_of_redbeat"))
 def test_a_recurrence_rule_moves_as_redbeat_keeps_it(
-    app: Celery, broker: Broker, rule: rrule, when: dict[str, object]
+    app: Celery, broker: Broker, frequency: str, parts: dict[str, Any], when: dict[str, object]
 ) -> None:
-    save(app, "it", rule)
+    save(app, "it", rule_of(frequency, parts))
 
     (only,) = found(app).values()
 
@@ -160,26 +118,11 @@ def test_a_recurrence_rule_moves_as_redbeat_keeps_it(
     assert only.upcoming.there == only.upcoming.here
 
 
-@pytest.mark.parametrize(
-    ("rule", "why"),
-    [
-        pytest.param(rrule("YEARLY", BEGIN, byeaster=0), "has byeaster", id="easter"),
-        pytest.param(rrule("DAILY", BEGIN, bysecond=[0, 30]), "(bysecond)", id="seconds"),
-        pytest.param(rrule("HOURLY", LATER, interval=6), "its rule is HOURLY", id="hourly"),
-        pytest.param(
-            rrule("DAILY", BEGIN.astimezone(timezone(timedelta(hours=5, minutes=30)))),
-            "has the offset +05:30",
-            id="half_hours",
-        ),
-        pytest.param(
-            rrule("DAILY", BEGIN, byhour=[*range(24)], byminute=[0, 30]), "at most 24", id="times"
-        ),
-    ],
-)
+@pytest.mark.parametrize(("frequency", "parts", "why"), table(__file__, "what_no_recurrence_says"))
 def test_what_a_recurrence_rule_cannot_say_is_named(
-    app: Celery, broker: Broker, rule: rrule, why: str
+    app: Celery, broker: Broker, frequency: str, parts: dict[str, Any], why: str
 ) -> None:
-    save(app, "it", rule)
+    save(app, "it", rule_of(frequency, parts))
     save(app, "other", crontab("5", 0))
 
     kinds = {one.kind: one for one in found(app).values()}
