@@ -79,14 +79,4 @@ def smallest(plan: Plan, rule: str, server: PostgreSQL | None = None) -> list[st
     least = shrunk(plan, fails)
     world = World(least, server)
     found = world.run()
-    return [*world.story[-MOST_LINES:], *found[:3], *_as_test(least)]
-
-
-def _as_test(plan: Plan) -> list[str]:
-    """Return a test of a plan, to be pasted."""
-    return [
-        "",
-        "def test_a_world() -> None:",
-        f"    plan = {plan!r}",
-        "    assert World(plan).run() == []",
-    ]
+    return [*world.story[-MOST_LINES:], *found[:3], f"World({least!r}).run()"]
