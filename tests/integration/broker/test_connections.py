@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +12,7 @@ from pydantic import SecretStr
 from broker.app import app, configure, sending_connection
 from broker.consumer import RejectingConsumer
 from runtime.config import Settings
-from tests.servers import Broker, free_port
+from tests.servers import free_port
 
 TRIES = 12
 # HAProxy's in many configurations.
@@ -63,28 +62,6 @@ def test_tries_are_at_most_five_seconds_apart(
 
     # To connect may take its time as well.
     assert max(announced(caplog)) + app.conf.broker_connection_timeout <= 5
-
-
-def test_a_try_after_others_reaches_a_broker_that_is_back(
-    settings: Settings,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    broker = Broker(tmp_path, free_port())
-
-    def sleep(_seconds: float) -> None:
-        if len(announced(caplog)) == TRIES and broker.process is None:
-            broker.start()
-
-    monkeypatch.setattr(functional, "sleep", sleep)
-    try:
-        with consumer_of(settings, broker.url).connection_for_read() as connection:
-            assert connection.connected
-    finally:
-        broker.stop()
-
-    assert len(announced(caplog)) == TRIES
 
 
 def test_neither_workers_nor_daemons_go_to_the_broker_of_the_application(

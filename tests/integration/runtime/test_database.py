@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from datetime import timedelta
 from threading import Barrier, BrokenBarrierError
 
@@ -132,22 +132,6 @@ def test_a_transaction_in_no_hurry_does_not_wait_for_the_disk_and_the_next_one_d
         second = connection.execute(shown).scalar_one()
 
     assert (first, second) == ("off", "on")
-
-
-def test_as_many_connections_are_kept_as_are_used_at_once(settings: Settings) -> None:
-    made = make_engine(settings, connections=7)
-
-    def open_seven() -> set[int]:
-        with ExitStack() as stack:
-            opened = [stack.enter_context(made.connect()) for _ in range(7)]
-            asked = (one.execute(sa.text("SELECT pg_backend_pid()")) for one in opened)
-            return {int(found.scalar_one()) for found in asked}
-
-    first, second = open_seven(), open_seven()
-    made.dispose()
-
-    assert len(first) == 7
-    assert first == second
 
 
 def test_a_glance_has_no_transaction_and_leaves_none_to_the_next_user(engine: sa.Engine) -> None:
