@@ -29,7 +29,6 @@ from tests.chaos.histories import (
     put,
     without,
 )
-from tests.chaos.occurrences import occurrences
 from tests.ticks import MINUTE, SECOND
 
 BROKEN: list[tuple[str, str, Break]] = [
@@ -102,29 +101,6 @@ def test_an_interrupted_run_may_overlap_the_next() -> None:
     facts.tables["operations"][0].update(state="failed", reason="lost")
 
     assert violations(facts) == []
-
-
-@pytest.mark.parametrize(
-    ("when", "expected"),
-    [
-        pytest.param({"cron_rule": "*/2 6 * * *", "timezone": "UTC"}, [(2, 0), (4, 0)], id="cron"),
-        pytest.param({"due_date": "2026-11-23T06:01:07Z"}, [(1, 7)], id="due_date"),
-        pytest.param(
-            [{"due_date": "2026-11-23T06:04:30Z"}, {"due_date": "2026-11-23T06:04:31Z"}],
-            [(4, 30)],
-            id="a_list",
-        ),
-        pytest.param(
-            {"every": "PT2M", "starting_at": "2026-11-23T06:01:05Z"}, [(1, 5), (3, 5)], id="grid"
-        ),
-    ],
-)
-def test_the_checker_computes_the_due_instants(when: Any, expected: list[tuple[int, int]]) -> None:
-    until = START + timedelta(minutes=4)
-
-    found = occurrences({"when": when}, UID, START, until)
-
-    assert sorted((at.minute, at.second) for at in found) == expected
 
 
 def test_the_checker_imports_none_of_our_code() -> None:
