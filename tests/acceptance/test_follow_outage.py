@@ -1,5 +1,6 @@
 """Server or database are away while followed tasks begin, run and end: no slot waits for them."""
 
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import UUID
@@ -57,6 +58,20 @@ def test_the_application_s_own_tasks_run_while_ends_wait_for_the_database(
     assert shop.installation.all_end(ids) == ["success"] * SLOTS
     assert [shop.installation.row(id)["attempt"] for id in ids] == [1] * SLOTS
     assert sorted(shop.said()) == sorted([*RAN_ONCE * SLOTS, "write_letter begins"])
+
+
+def test_a_worker_that_stops_reports_the_ends_that_wait(shop: Shop) -> None:
+    worker, ids = all_slots_busy(shop)
+    shop.web().kill()
+    shop.gate().touch()
+    until(lambda: shop.said().count("close_day ends") == SLOTS, "both end")
+
+    worker.send(signal.SIGTERM)
+    worker.said("Warm shutdown")
+    shop.web(CALM)
+
+    assert worker.ended() == 0
+    assert shop.installation.all_end(ids) == ["success"] * SLOTS
 
 
 @pytest.mark.parametrize("store", ["sqlite"], indirect=True)
