@@ -65,3 +65,11 @@ def test_the_selected_ones_are_named_before_they_are_deleted(
 
     assert re.findall(r'<li class="wrap">(.*?)</li>', asked.text) == ["import b", "import c"]
     assert len(actions_of(site)) == 3
+
+
+def test_without_a_filter_no_action_is_chosen(site: Web, uids: list[str]) -> None:
+    refused = site.client(Role.EDITOR).delete("/api/actions")
+
+    told = "nothing chooses the actions to delete; send a filter such as owner or standing"
+    assert (refused.status_code, refused.json()["detail"]) == (409, told)
+    assert len(actions_of(site)) == len(uids)
