@@ -305,6 +305,17 @@ def test_a_database_that_goes_away_is_no_fault_of_the_notice(
     assert (row["tries"], row["error"]) == (1, None)
 
 
+def test_a_receiver_that_trickles_its_answer_does_not_hold_the_worker(
+    crew: Crew, web: Receiver
+) -> None:
+    web.trickle_s = 0.2
+    crew.sets(SCHED_HOOK_TIMEOUT_S="1")
+    crew.owe(web.url)
+
+    assert crew.deliver() == ["put off"]
+    assert "gave no answer within 1 s" in crew.error_told()
+
+
 def test_a_mail_says_what_happened_and_how_to_look(crew: Crew, smtp: MailServer) -> None:
     crew.sets(SCHED_SMTP_URL=smtp.url)
     id = crew.run(crew.make(hooks={"on_failure": [ANN]}), "failed")
