@@ -32,6 +32,13 @@ def test_production_shows_what_staging_holds(staged: Work) -> None:
         assert domain.published_at is not None
 
 
+def test_only_named_domains_are_published(staged: Work) -> None:
+    ran(staged, data=["b"])
+
+    published = {one.name: one.production is not None for one in staged.domains().values()}
+    assert published == {"a": False, "b": True}
+
+
 def test_nothing_staged_fails_and_names_the_domain(work: Work) -> None:
     work.apply(domains=DOMAINS)
 
