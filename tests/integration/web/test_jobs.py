@@ -349,14 +349,19 @@ def test_an_error_after_which_a_job_must_not_go_on_is_not_retried(
     assert (row["state"], row["reason"], row["error"]) == (*ended, "stopped half-way")
 
 
-def test_a_worker_that_does_not_stop_in_time_loses_the_job(desk: Web) -> None:
+@pytest.mark.parametrize(
+    ("column", "state"), [("started_at", "failed"), ("cancel_requested_at", "cancelled")]
+)
+def test_a_worker_that_does_not_stop_in_time_loses_the_job(
+    desk: Web, column: str, state: str
+) -> None:
     id = make_due(desk.engine, make_job(desk.engine))
     client = desk.client(Role.WORKER)
     lease = next_job(client)["lease"]
-    update_operation(desk.engine, id, cancel_requested_at=database_now(-3600.0))
+    update_operation(desk.engine, id, **{column: database_now(-3600.0)})
 
     assert report(client, "beat", lease).status_code == 409
-    assert row_of(desk.engine, id)["state"] == "cancelled"
+    assert row_of(desk.engine, id)["state"] == state
 
 
 @pytest.mark.parametrize("pop_timeout_s", [1.0])
