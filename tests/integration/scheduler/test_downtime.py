@@ -47,7 +47,9 @@ def told(report: TickReport) -> tuple[int, int, int]:
     return report.downtime["occurrences"], report.downtime["sent"], report.downtime["missed"]
 
 
-def test_after_a_downtime_the_sums_are_those_of_the_tables(engine: sa.Engine) -> None:
+def test_after_a_downtime_the_sums_are_those_of_the_tables(
+    engine: sa.Engine, caplog: pytest.LogCaptureFixture
+) -> None:
     run_tick(engine, NOON)
     make_action(engine, name="a", since=NOON)
     all_of_them = {"catch_up": "all", "look_back": "PT30M"}
@@ -69,6 +71,8 @@ def test_after_a_downtime_the_sums_are_those_of_the_tables(engine: sa.Engine) ->
         "2027-01-04T12:00:00Z to 2027-01-04T12:35:00Z: 71 occurrences, 31 sent, 40 missed: "
         '"a" 34, "b" 5, "c" 1'
     )
+    lines = [line for line in caplog.messages if line.startswith("down ")]
+    assert lines == [f"down {in_words(report.downtime)}"]
     assert json.loads(json.dumps(report.figures()))["downtime"] == report.downtime
 
 
