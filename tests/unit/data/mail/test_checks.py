@@ -104,6 +104,14 @@ def test_a_template_that_takes_too_long_ends_at_its_limit_in_a_process_of_its_ow
     assert process_time() - began < 1
 
 
+def test_a_template_that_fills_the_memory_ends_at_its_limit_too() -> None:
+    template = {"subject": "s", "text": "{{ 'a' * 100000000 }}"}
+
+    (problem,) = template_problems({"templates": {"t": template}})
+
+    assert "needs more than 128 MiB of memory; make it smaller" in str(problem)
+
+
 def test_thousands_of_unknown_variables_are_refused_with_the_first_few() -> None:
     text = "".join(f"{{{{ x{n} }}}}" for n in range(2_500))
 
