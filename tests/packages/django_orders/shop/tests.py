@@ -211,6 +211,13 @@ class Placed(TransactionTestCase):
         self.assertIsNone(stored(f"{name}:again"))
         self.assertEqual(Schedule.objects.count(), 0)
 
+    def test_a_proxy_ends_what_its_model_owns(self) -> None:
+        _, name = self.order()
+        remind(UrgentOrder.objects.get())
+        UrgentOrder.objects.get().delete()
+
+        self.assertIsNone(stored(name))
+
     def test_an_order_that_stays_without_its_child_keeps_its_schedules(self) -> None:
         gift = GiftOrder.objects.create()
         name = f"shop.order:{gift.pk}"
