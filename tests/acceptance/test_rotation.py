@@ -1,24 +1,40 @@
-"""The account of PostgreSQL is changed by the statements of the handbook, while processes run."""
+"""Passwords of the servers are changed by the statements of the handbook, while processes run."""
 
 import re
+import shlex
 import shutil
 import signal
-from collections.abc import Iterator
-from contextlib import closing
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
+import redis
+from pydantic import SecretStr
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from models.store.schema import migrate
-from runtime.config import load_settings
+from runtime.clock import wait_for
+from runtime.config import Settings, load_settings
 from runtime.database import make_engine
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import ROOT, Process
-from tests.servers import Broker, PostgreSQL, free_port, temporary_folder
+from tests.servers import (
+    START_S,
+    Broker,
+    PostgreSQL,
+    free_port,
+    redis_binary,
+    running_broker,
+    temporary_folder,
+)  # fmt: skip
 
 PAGE = (ROOT / "docs/how-to/operate/secrets-and-tls.md").read_text(encoding="utf-8")
 NEW_ACCOUNT, OLD_ACCOUNT_ENDS = re.findall(r"^```sql\n(.*?)^```", PAGE, re.M | re.S)
+NEW_PASSWORD, OLD_PASSWORD_ENDS = re.findall(r"^```sh\n(redis-cli .*?)^```", PAGE, re.M | re.S)
 # The cluster's superuser, as which the tests look at it, has no password; others need theirs.
 PASSWORDS_ONLY = """
 local all all trust
@@ -27,18 +43,35 @@ host all all 127.0.0.1/32 scram-sha-256
 """
 
 
-def start(installation: Installation) -> list[Process]:
-    return [installation.daemon(), installation.worker(is_awaited=True)]
-
-
 def run_one(installation: Installation, name: str) -> None:
     id = installation.operation(installation.action(name))
     assert installation.all_end([id]) == ["success"]
 
 
-def carry_out(database: PostgreSQL, statements: str) -> None:
-    for one in filter(None, statements.replace("minutebook", "owner").split("\n")):
-        database.execute(one)
+def restart(processes: list[Process], start: Callable[[], list[Process]]) -> list[Process]:
+    """Let new processes take the place of others."""
+    for one in processes:
+        one.send(signal.SIGTERM)
+    assert [one.ended() for one in processes] == [0] * len(processes)
+    return start()
+
+
+def rotated(
+    installation: Installation, url_file: Path, url: str, change: Callable[[], None]
+) -> list[Process]:
+    """Begin the change, let an operation run before and after the restart; return the processes."""
+
+    def start() -> list[Process]:
+        return [installation.daemon(), installation.worker(is_awaited=True)]
+
+    before = start()
+    run_one(installation, "before")
+    change()
+    run_one(installation, "both are valid")
+    url_file.write_text(url)
+    after = restart(before, start)
+    run_one(installation, "restarted")
+    return after
 
 
 @pytest.fixture
@@ -68,27 +101,95 @@ def test_the_account_of_postgresql_is_changed(
     url_file = tmp_path / "database_url"
     url_file.write_text(old)
     migrate(make_engine(load_settings(tmp_path, {"SCHED_DATABASE_URL": old})))
-    environ = {"SCHED_DATABASE_URL": new, "SCHED_BROKER_URL": own_broker.url}
-    settings = load_settings(tmp_path, environ)
+    settings = load_settings(
+        tmp_path, {"SCHED_DATABASE_URL": new, "SCHED_BROKER_URL": own_broker.url}
+    )
     read = {"SCHED_DATABASE_URL": f"file:{url_file}"}
-    carry_out(database, NEW_ACCOUNT)
+    installation = Installation("postgresql", settings, own_broker, read)
 
-    with closing(Installation("postgresql", settings, own_broker, read)) as installation:
-        before = start(installation)
-        run_one(installation, "both are valid")
-        url_file.write_text(new)
-        for one in before:
-            one.send(signal.SIGTERM)
-        assert [one.ended() for one in before] == [0, 0]
-        after = start(installation)
-        carry_out(database, OLD_ACCOUNT_ENDS)
+    def carry_out(statements: str) -> None:
+        for one in filter(None, statements.replace("minutebook", "owner").split("\n")):
+            database.execute(one)
+
+    try:
+        carry_out(NEW_ACCOUNT)
+        processes = rotated(installation, url_file, new, lambda: None)
+        carry_out(OLD_ACCOUNT_ENDS)
 
         run_one(installation, "the old account is gone")
         with pytest.raises(psycopg.OperationalError, match="not permitted to log in"):
             psycopg.connect(old)
-        assert all(one.is_alive for one in after)
+        assert all(one.is_alive for one in processes)
         # What the new account creates belongs to the old one.
         with installation.engine.begin() as connection:
             connection.exec_driver_sql("CREATE TABLE later (id int)")
             owner = "SELECT tableowner FROM pg_tables WHERE tablename = 'later'"
             assert connection.exec_driver_sql(owner).scalar_one() == "owner"
+    finally:
+        installation.close()
+
+
+class WithPassword(Broker):
+    """A Redis whose configuration file holds its password."""
+
+    password = "OLD"
+
+    def start(self) -> None:
+        """Start the server from its file, which it may have changed."""
+        file = self.folder / "redis.conf"
+        if not file.exists():
+            file.write_text(
+                f"port {self.port}\nbind 127.0.0.1\ndir {self.folder}\nappendonly yes\n"
+                f"requirepass {self.password}\n"
+            )
+        with (self.folder / "log").open("ab") as log:
+            command = [redis_binary(), str(file)]
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+        assert wait_for(self.answers, START_S), (self.folder / "log").read_text()[-2000:]
+
+    def client(self, database: int = 0) -> redis.Redis:
+        """Return a client with the password of now."""
+        its: dict[str, Any] = {"port": self.port, "password": self.password, "db": database}
+        return redis.Redis(**its, retry=Retry(NoBackoff(), 0))
+
+    def url_with(self, password: str) -> str:
+        """Return the broker's URL."""
+        return self.url.replace("//", f"//:{password}@")
+
+
+@pytest.fixture
+def with_password() -> Iterator[WithPassword]:
+    with running_broker(WithPassword) as made:
+        assert isinstance(made, WithPassword)
+        yield made
+
+
+def test_the_password_of_redis_is_changed(
+    with_password: WithPassword, home_of: Callable[[str], Settings], tmp_path: Path
+) -> None:
+    server = with_password
+    old, new = server.url_with("OLD"), server.url_with("NEW")
+    url_file = tmp_path / "broker_url"
+    url_file.write_text(old)
+    settings = home_of("sqlite").model_copy(update={"broker_url": SecretStr(new)})
+    read = {"SCHED_BROKER_URL": f"file:{url_file}"}
+    installation = Installation("sqlite", settings, server, read)
+
+    def carry_out(block: str) -> None:
+        for line in block.splitlines():
+            with server.client() as client:
+                client.execute_command(*shlex.split(line)[1:])
+
+    try:
+        processes = rotated(installation, url_file, new, lambda: carry_out(NEW_PASSWORD))
+        server.password = "NEW"
+        carry_out(OLD_PASSWORD_ENDS)
+        server.stop()
+        server.start()
+
+        run_one(installation, "the old password is gone")
+        with pytest.raises(redis.AuthenticationError):
+            redis.Redis.from_url(old).ping()
+        assert all(one.is_alive for one in processes)
+    finally:
+        installation.close()
