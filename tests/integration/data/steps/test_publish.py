@@ -33,7 +33,7 @@ def test_production_shows_what_staging_holds(staged: Work) -> None:
 
 
 def test_only_named_domains_are_published(staged: Work) -> None:
-    ran(staged, data=["b"])
+    staged.publish(data=["b"])
 
     published = {one.name: one.production is not None for one in staged.domains().values()}
     assert published == {"a": False, "b": True}
