@@ -43,7 +43,7 @@ def test_users_and_groups_are_made_then_updated(engine: sa.Engine) -> None:
     found = people(engine)
     known = act(engine, users.group_sizes, DEFAULT_APP.id, None, 9)
     assert [one.name for one in known] == ["board", "manager", "shop"]
-    assert (found["ann"].name, found["ann"].groups) == ("Ann", {"board"})
+    assert (found["ann"].name, found["ann"].groups) == ("Ann", frozenset({"board"}))
     assert found["ann"].activated_at is not None
     assert found["ben@example.com"].groups == {"manager", "shop"}
 
@@ -135,7 +135,7 @@ def test_a_new_user_is_heard_and_never_overwritten(engine: sa.Engine) -> None:
 
     assert added == [True, False, True]
     found = people(engine)["ann"]
-    assert (found.silent, found.groups) == (frozenset(), {"manager"})
+    assert (found.silent, found.groups) == (frozenset(), frozenset({"manager"}))
     assert found.created_at is not None
 
 

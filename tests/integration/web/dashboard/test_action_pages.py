@@ -59,7 +59,7 @@ def test_a_range_of_the_past_is_planned_and_started_on_the_page(
 
     assert "This records 2 runs, repeats 0 and passes over 0." in planned
     assert "The backfill has started." in done
-    assert "2 recorded, 0 repeated, 0 passed over, by" in done
+    assert '<span class="tag">active</span> 0 recorded' in done
 
 
 def test_a_deleted_action_keeps_its_page_and_can_be_created_again(

@@ -194,7 +194,7 @@ def within(owner: str, methods: str = "__call__") -> str:
 def test_classes_that_override_sending_or_running_are_remarked(
     base: Any, remarks: tuple[str, ...]
 ) -> None:
-    app = application({"it": SOUND})
+    app: Any = application({"it": SOUND})
     app.task(name="tasks.it", shared=False, base=base)(local)
 
     assert moved(app)["it"].remarks == remarks
