@@ -257,7 +257,9 @@ def test_another_home_folder_means_this_machine(
 
 @pytest.mark.parametrize(("named", "told"), table(__file__, "servers_named_wrongly"))
 def test_a_server_that_is_named_wrongly_is_refused(named: dict[str, Any], told: str) -> None:
-    paths: dict[str, Any] = {key: Path(named[key]) for key in ("home", "token_file") if key in named}
+    paths: dict[str, Any] = {
+        key: Path(named[key]) for key in ("home", "token_file") if key in named
+    }
     with pytest.raises((Refused, InvalidDocument), match=told) as refused:
         server_of(**{**named, **paths}, environ={})
 
