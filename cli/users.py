@@ -32,7 +32,7 @@ def import_users(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help="A JSON, JSON Lines or YAML file; - is stdin.")],
     events: Annotated[
-        bool, typer.Option("--events", help="Raise the events of new instants.")
+        bool, typer.Option("--events", help="Raise events for new instants.")
     ] = False,
 ) -> None:
     """Import users with their groups, all or none. Raises events only with --events."""

@@ -182,7 +182,7 @@ def import_rows(
     installation: Installation,
     documents: Sequence[object],
     *,
-    raises_events: Annotated[bool, Field(description="Raise the events of new instants.")] = False,
+    raises_events: Annotated[bool, Field(description="Raise events for new instants.")] = False,
 ) -> ImportedUsers:
     """Create or update users, all or none.
 
