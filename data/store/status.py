@@ -12,9 +12,9 @@ import sqlalchemy as sa
 
 from data.store.tables import REFRESHING, domains, snapshots
 from models.operation import DONE, ENDED, OperationState
-from models.sql import unindexed
 from models.store.conditions import IS_RUNNING
 from models.store.operations.eta import Left, left_of
+from models.store.scope import Scope
 from models.store.tenants.closing import closing_rows, next_open
 from models.stored import document_in
 from models.tables import action_cursor, actions, operations, small_apps
@@ -120,10 +120,8 @@ def _runs_of(small_app_ids: tuple[int, ...]) -> sa.CompoundSelect[Any]:
 
 
 def _running_of(small_app_id: int) -> sa.Select[Any]:
-    # Few run: SQLite would read all that the small app ever ran.
-    return sa.select(*_SHOWN).where(
-        IS_RUNNING, unindexed(operations.c.small_app_id == small_app_id)
-    )
+    its_own = Scope(small_app_id).has_unindexed(operations.c.small_app_id)
+    return sa.select(*_SHOWN).where(IS_RUNNING, its_own)
 
 
 def _last_ended_of(small_app_id: int) -> sa.Select[Any]:
