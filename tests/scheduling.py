@@ -38,7 +38,7 @@ SLOW = (
     *("rabbitmq", "broker/test_exchanges", "broker/test_whose_error", "benchmarks/test_benchmarks"),
     *(f"hostile/test_{name}" for name in ("corpus", "cut_sources", "downloads")),
     *("data/test_importing", "data/test_production", "data/test_query", "steps/test_new_data"),
-    *("docs/test_examples", "docs/test_first_change", "statements/test_event_indexes"),
+    *("docs/test_examples", "statements/test_event_indexes"),
     *(f"dashboard/test_{name}" for name in ("form", "in_browser", "pictures")),
     *(f"interop/test_{name}" for name in ("apscheduler", "django_beat", "move_back", "redbeat")),
     "tasks/test_hostile_chats",

@@ -1,4 +1,4 @@
-"""docs/reference/cli: every command and option of the command line, and no other."""
+"""docs/reference/cli: every command and option; each command that a text names is one of ours."""
 
 import argparse
 import re
@@ -49,14 +49,23 @@ SHOWN = sorted(
         for command in re.findall(r"`minutebook ([^`]+)`", page.read_text(encoding="utf-8"))
     }
 )
-# What a sentence names, without the options that may stand before a command.
-NAMED = sorted(
-    {
-        re.sub(r"--(?:app|url|token-file) \S+ |--json ", "", " ".join(command.split()))
-        for page in PAGES
-        for command in re.findall(r"`minutebook ([^`]+)`", page.read_text(encoding="utf-8"))
-    }
-)
+ROOMS = ("broker", "cli", "data", "interop", "models", "processes", "runtime", "scheduler")
+SOURCES = [
+    file
+    for room in (*ROOMS, "services", "tasks", "web")
+    for file in sorted((DOCS.parent / room).rglob("*.py"))
+]
+# What a sentence names, without the options that may stand before a command; and what an error,
+# a remedy or a comment does.
+NAMED = {
+    re.sub(r"--(?:app|url|token-file) \S+ |--json ", "", " ".join(command.split()))
+    for page in PAGES
+    for command in re.findall(r"`minutebook ([^`]+)`", page.read_text(encoding="utf-8"))
+} | {
+    command.strip()
+    for file in SOURCES
+    for command in re.findall(r"`minutebook ([a-z][a-z -]*)", file.read_text(encoding="utf-8"))
+}
 ROOT: Any = get_command(cli)
 COMMANDS = dict(_commands(ROOT, "minutebook"))
 
@@ -92,12 +101,16 @@ def test_a_command_that_only_an_admin_can_run_is_understood(line: str) -> None:
     parse_minutebook(shlex.split(re.split(r" (?:[|>]|&&|2>) ?", line)[0], comments=True))
 
 
-@pytest.mark.parametrize("line", [line for line in NAMED if line[0].islower()])
-def test_a_command_that_a_sentence_names_is_there(line: str) -> None:
+@pytest.mark.parametrize("line", sorted(line for line in NAMED if line[0].islower()))
+def test_a_command_that_a_text_names_is_there(line: str) -> None:
     command, words = ROOT, line.split()
     while words and hasattr(command, "commands"):
         assert words[0] in command.commands
         command = command.get_command(None, words.pop(0))
+    # Those of the program may stand behind a command too.
+    known = [*command.params, *ROOT.params]
+    options = {one for param in known for one in (*param.opts, *param.secondary_opts)}
+    assert {one for one in words if one.startswith("--")} <= options
 
 
 def test_the_index_has_every_command_once_with_what_its_help_says() -> None:

@@ -1,6 +1,8 @@
-"""Every command that README, tutorial and how-to show is run, and prints what they say."""
+"""Every command that README, tutorial, how-to and CONTRIBUTING show prints what they say."""
 
+import re
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,3 +51,18 @@ def test_an_output_that_differs_is_noticed() -> None:
     )
     assert not pattern_of(shown).match("created x (c7eb65dc)\n  sent: 3\n")
     assert not pattern_of(shown).match("created x (c7eb65dc-52cf-5ea3-a082-aefdb57b18dd)\n")
+
+
+PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+SECTION = re.split(r"^## ", PAGE.partition("## Your first change\n")[2], flags=re.M)[0]
+# The terminal brings these two itself; the rest is made by tools, or is none of a change's.
+LEFT_OUT = shutil.ignore_patterns(
+    *("examples", "scheduler_server.py", "__pycache__", ".*", "build", "dist", "*.egg-info")
+)
+
+
+def test_the_test_fails_and_passes_after_the_diff(terminal: Terminal) -> None:
+    shutil.copytree(ROOT, terminal.folder, symlinks=True, ignore=LEFT_OUT, dirs_exist_ok=True)
+    (terminal.folder / ".venv").symlink_to(sys.prefix)
+    for part in parts_of(SECTION):
+        terminal.play(part)
