@@ -18,7 +18,6 @@ def main() -> int:
     parser.add_argument("--store", choices=["sqlite", "postgresql"], default="sqlite")
     parser.add_argument("--worlds", type=int, default=sys.maxsize, help="at most so many")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--shrink", action="store_true", help="make what fails small")
     given = parser.parse_args()
     say(f"first seed {given.seed}")
     count, total = min(given.processes, given.worlds), Counter[str]()

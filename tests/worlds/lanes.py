@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from runtime.clock import monotonic
 from tests.compiled import share_compiled
 from tests.servers import PostgreSQL
-from tests.worlds.plan import Plan, drawn, shrunk
+from tests.worlds.plan import Plan, drawn
 from tests.worlds.world import World
 
 # Of a story.
@@ -38,14 +38,15 @@ def live(asked: tuple[argparse.Namespace, int]) -> Counter[str]:
         for plan in _plans(given, number):
             found = _told(tally, plan, server)
             if found:
-                say(f"seed {plan.seed}: {len(found)} violations", *found[:5])
-            if found and given.shrink:
-                say(*smallest(plan, found[0].partition(":")[0], server))
+                say(f"seed {plan.seed}: violations", *found)
     return tally
 
 
 def _told(tally: Counter[str], plan: Plan, server: PostgreSQL | None) -> list[str]:
-    """Live through a world; an error that ends it is a violation."""
+    """Live through a world; return the end of its story, and its violations, if it has some.
+
+    An error that ends it is a violation.
+    """
     try:
         world = World(plan, server)
         found = world.run()
@@ -54,7 +55,7 @@ def _told(tally: Counter[str], plan: Plan, server: PostgreSQL | None) -> list[st
         tally["violations"] += 1
         return [f"raised: {error!r}"]
     tally.update(worlds=1, steps=world.loom.steps, violations=len(found))
-    return found
+    return [*world.story[-MOST_LINES:], *found[:5]] if found else []
 
 
 def _plans(given: argparse.Namespace, number: int) -> Iterator[Plan]:
@@ -68,15 +69,3 @@ def _be_quiet() -> None:
     logging.getLogger("minutebook").setLevel(logging.ERROR)
     logging.getLogger("minutebook").propagate = False
     share_compiled()
-
-
-def smallest(plan: Plan, rule: str, server: PostgreSQL | None = None) -> list[str]:
-    """Return the story of the least plan that breaks the same rule."""
-
-    def fails(smaller: Plan) -> bool:
-        return any(one.startswith(rule) for one in World(smaller, server).run())
-
-    least = shrunk(plan, fails)
-    world = World(least, server)
-    found = world.run()
-    return [*world.story[-MOST_LINES:], *found[:3], f"World({least!r}).run()"]

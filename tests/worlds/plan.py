@@ -1,7 +1,7 @@
-"""What befalls a world, all of it from its seed, and the search for the least of it that fails."""
+"""What befalls a world, all of it from its seed."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -103,28 +103,3 @@ def drawn(seed: int) -> Plan:
             (name, chance) for name in CHANCES if (chance := random.choice((0, 0, 0.01, 0.05)))
         ),
     )
-
-
-# How many of a kind a world cannot do without.
-LEAST = {"actions": 1, "job_workers": 1, "workers": 1, "daemons": 1}
-
-
-def shrunk(plan: Plan, fails: Callable[[Plan], bool]) -> Plan:
-    """Return a smaller plan that still fails, from which nothing more can be left out."""
-    while found := next(filter(fails, _smaller(plan)), None):
-        plan = found
-    return plan
-
-
-def _smaller(plan: Plan) -> Iterator[Plan]:
-    """Yield plans without a part, the largest parts first."""
-    for name in ("chances", "faults", "edits", "actions"):
-        items = getattr(plan, name)
-        for size in (len(items) // 2, 1):
-            for start in range(0, len(items), size or 1):
-                fewer = items[:start] + items[start + max(size, 1) :]
-                if len(fewer) >= LEAST.get(name, 0):
-                    yield replace(plan, **{name: fewer})
-    for name in ("followers", "job_workers", "workers", "daemons"):
-        if (count := getattr(plan, name)) > LEAST.get(name, 0):
-            yield replace(plan, **{name: count - 1})
