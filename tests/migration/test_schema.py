@@ -1,10 +1,15 @@
-"""The migrated schema is what `models.tables` says, on both stores, however often it is run."""
+"""The migrated schema is what `models.tables` says, and what the last release can go on with."""
 
+import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
@@ -21,11 +26,32 @@ from models.store.schema import (
     needed,
 )
 from models.tables import operations, schema, small_apps
-from runtime.config import Settings
-from runtime.database import reading
+from runtime.config import Settings, load_settings
+from runtime.database import make_engine, reading
 from runtime.plug_ins import Branch
 from tests.factories import make_action, make_operation
+from tests.servers import PostgreSQL
 from tests.transactions import fetched
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[sa.Engine]:
+    """An engine on a database without any table."""
+    environ = {}
+    if request.param == "postgresql":
+        server: PostgreSQL = request.getfixturevalue("postgresql")
+        name = f"empty_{tmp_path.name[-20:].lower().replace('-', '_')}"
+        server.execute(f"CREATE DATABASE {name}")
+        environ = {"SCHED_DATABASE_URL": server.url(name)}
+    engine = make_engine(load_settings(tmp_path, environ))
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture(params=branches(), ids=lambda one: one.name or "kernel")
+def branch(request: pytest.FixtureRequest) -> Branch:
+    found: Branch = request.param
+    return found
 
 
 def differences(connection: sa.Connection) -> list[object]:
@@ -47,7 +73,6 @@ def test_the_migrated_schema_equals_the_tables(engine: sa.Engine) -> None:
         check_schema(connection)
 
 
-@pytest.mark.parametrize("branch", branches(), ids=lambda one: one.name or "kernel")
 def test_the_newest_migration_is_the_one_that_this_release_needs(branch: Branch) -> None:
     assert ScriptDirectory.from_config(config_of(branch)).get_current_head() == branch.head
 
@@ -101,12 +126,6 @@ def test_an_empty_database_is_refused_with_the_remedy(empty: sa.Engine) -> None:
             check_schema(connection)
 
 
-@pytest.fixture(params=branches(), ids=lambda one: one.name or "kernel")
-def branch(request: pytest.FixtureRequest) -> Branch:
-    found: Branch = request.param
-    return found
-
-
 def upgraded(engine: sa.Engine, branch: Branch, works_from: str) -> None:
     """Let the database be as a newer release left it."""
     with engine.begin() as connection:
@@ -158,10 +177,83 @@ def test_there_is_a_small_app_named_default_in_utc(engine: sa.Engine) -> None:
 def test_the_table_forbids_what_the_code_must_not_do(
     engine: sa.Engine, settings: Settings, values: dict[str, object]
 ) -> None:
-    from datetime import UTC, datetime
-
     action = make_action(engine)
     id = make_operation(engine, action, datetime(2027, 1, 1, tzinfo=UTC))
 
     with pytest.raises(sa.exc.IntegrityError), engine.begin() as connection:
         connection.execute(sa.update(operations).where(operations.c.id == id).values(**values))
+
+
+# The newest migration of each branch in the last release, 0.9.0.
+LAST_RELEASE = "0001_pre_first_release"
+NAME = re.compile(r"\d{4}_(pre|post)_[a-z0-9_]+")
+
+
+def reflected(engine: sa.Engine) -> sa.MetaData:
+    """Return the tables of a database, as they are."""
+    found = sa.MetaData()
+    found.reflect(engine)
+    return found
+
+
+def broken(before: sa.MetaData, after: sa.MetaData) -> Iterator[str]:
+    """Yield what code that knows the first schema could not do with the second one."""
+    for name, table in before.tables.items():
+        if name not in after.tables:
+            yield f"{name} is gone"
+            continue
+        yield from _broken_in(table, after.tables[name])
+
+
+def _broken_in(before: sa.Table, after: sa.Table) -> Iterator[str]:
+    for column in before.columns:
+        if column.name not in after.columns:
+            yield f"{column} is gone"
+        elif str(after.columns[column.name].type) != str(column.type):
+            yield f"{column} has another type"
+    for column in after.columns:
+        was = before.columns.get(column.name)
+        is_required = not column.nullable and column.server_default is None
+        if is_required and (was is None or was.nullable) and not column.primary_key:
+            yield f"{column} is required"
+
+
+def test_each_migration_says_in_its_name_when_it_runs(branch: Branch) -> None:
+    scripts = ScriptDirectory.from_config(config_of(branch))
+    names = [script.revision for script in scripts.walk_revisions()]
+
+    assert [name for name in names if not NAME.fullmatch(name)] == []
+    assert sorted(names, reverse=True) == names
+
+
+def test_the_last_release_goes_on_with_the_schema_of_all_that_run_before_the_new_code(
+    empty: sa.Engine,
+) -> None:
+    with empty.begin() as connection:
+        for branch in branches():
+            command.upgrade(config_of(branch, connection), LAST_RELEASE)
+    before = reflected(empty)
+
+    migrate(empty)
+
+    assert list(broken(before, reflected(empty))) == []
+
+
+def one(*columns: sa.Column[Any]) -> sa.MetaData:
+    found = sa.MetaData()
+    sa.Table("one", found, sa.Column("a", sa.Integer, primary_key=True), *columns)
+    return found
+
+
+def test_what_breaks_the_last_release_is_found() -> None:
+    before = one(sa.Column("b", sa.Text))
+
+    assert list(broken(before, sa.MetaData())) == ["one is gone"]
+    assert list(broken(before, one())) == ["one.b is gone"]
+    assert list(broken(before, one(sa.Column("b", sa.Integer)))) == ["one.b has another type"]
+    for added, found in (
+        (sa.Column("c", sa.Text, nullable=False), ["one.c is required"]),
+        (sa.Column("c", sa.Text, nullable=False, server_default=""), []),
+        (sa.Column("c", sa.Text), []),
+    ):
+        assert list(broken(before, one(sa.Column("b", sa.Text), added))) == found

@@ -1,13 +1,18 @@
 """What is published: two distributions, each installed into an empty environment and used."""
 
 import json
+import os
+import re
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from runtime.extras import HOW_TO_INSTALL, extras
 from tests import django_project
-from tests.packages.environments import ROOT, Environment, Wheels, build_wheels
+from tests.packages.environments import ROOT, Environment, Wheels, build_wheels, make_environment
 
 ROOMS = {
     *("broker", "cli", "cron", "data", "interop", "migrations", "models", "processes", "runtime"),
@@ -110,3 +115,141 @@ def test_without_the_server_the_module_says_what_to_install(
     assert done.returncode == 1
     assert "docs/how-to/install.md" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+WHEN = {"cron_rule": "0 4 * * *"}
+
+
+@pytest.fixture(scope="module")
+def bare(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    made = make_environment(tmp_path_factory.mktemp("bare") / "env")
+    made.install(str(wheels.client), str(wheels.server))
+    made.see_libraries(without=[module for modules in extras().values() for module in modules])
+    return made
+
+
+def minutebook(
+    bare: Environment, folder: Path, *arguments: str, **settings: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a command of the server in a home folder of the test's own."""
+    return bare.run([str(bare.bin / "minutebook"), *arguments], folder,
+                    {"SCHED_HOME": str(folder / "home"), **settings})  # fmt: skip
+
+
+def add(bare: Environment, folder: Path, step: str, **settings: str) -> str:
+    document = folder / f"{step}.json"
+    named = {"name": step, "operations": {step: True}, "when": WHEN, "recipients": "all"}
+    document.write_text(json.dumps(named))
+    return minutebook(bare, folder, "action", "add", str(document), **settings).stderr
+
+
+def test_a_step_without_its_extra_is_refused_unless_the_workers_have_it(
+    bare: Environment, tmp_path: Path
+) -> None:
+    assert minutebook(bare, tmp_path, "migrate").returncode == 0
+
+    refused = add(bare, tmp_path, "refresh")
+    assert "needs the extra 'data'" in refused
+    assert HOW_TO_INSTALL in refused
+    assert "extra" not in add(bare, tmp_path, "refresh", SCHED_WORKER_EXTRAS="data")
+    report = minutebook(bare, tmp_path, "doctor").stdout
+    assert "the extra 'data' is not installed, needed by refresh" in report
+
+
+def test_what_needs_no_extra_runs_without_one(bare: Environment, tmp_path: Path) -> None:
+    minutebook(bare, tmp_path, "migrate")
+    code = """
+from importlib import import_module
+for name in ("data.steps.publish", "data.steps.send_email", "data.steps.send_execsum"):
+    import_module(f"{name}.work")
+for name in ("tasks.steps.maintenance", "tasks.steps.command"):
+    import_module(f"{name}.work")
+import cli.main, processes.daemon, processes.up, processes.web, processes.worker
+from models.errors import UnknownStep
+from tasks.registry import Registry
+try:
+    Registry().function("refresh")
+except UnknownStep as error:
+    print(error)
+"""
+    done = bare.python(code, tmp_path)
+
+    assert "needs the extra 'data', which this worker lacks" in done.stdout, done.stderr
+
+
+PAGE = (ROOT / "docs" / "how-to" / "install.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```sh\n(.*?)^```", PAGE, re.M | re.S)
+
+
+def play(block: str, folder: Path, application: Environment) -> None:
+    """Carry out a block in `folder`, with the application's environment active."""
+    own = block.replace("/opt/minutebook", str(folder / "opt")).replace(
+        "python3.11", sys.executable
+    )
+    subprocess.run(
+        ["bash", "-ec", own], cwd=folder, check=True,
+        env={**os.environ, "PATH": f"{application.bin}{os.pathsep}{os.environ['PATH']}"},
+    )  # fmt: skip
+
+
+@pytest.mark.matrix
+def test_each_command_of_the_page_works(wheels: Wheels, tmp_path: Path) -> None:
+    (tmp_path / "dist").mkdir()
+    for wheel in (wheels.client, wheels.server):
+        (tmp_path / "dist" / wheel.name).symlink_to(wheel)
+    application = make_environment(tmp_path / "application")
+    subprocess.run([str(application.bin / "python"), "-m", "ensurepip"], check=True)
+    (application.bin / "pip").symlink_to("pip3")
+
+    for block in BLOCKS:
+        if "make dist" not in block:
+            play(block, tmp_path, application)
+
+    server = Environment(tmp_path / "opt")
+    extras = "import apprise, duckdb, uvloop"
+    assert server.python(extras, tmp_path).returncode == 0
+    assert server.run([str(server.bin / "minutebook"), "--version"], tmp_path).returncode == 0
+    found = application.python("import minutebook; minutebook.Client, minutebook.step", tmp_path)
+    assert found.returncode == 0, found.stderr
+
+
+PROGRAM = """\
+import minutebook
+from celery import Celery
+
+minutebook.follow(Celery("shop"))
+
+@minutebook.step("close the day")
+def close_the_day(context: minutebook.StepContext) -> minutebook.StepResult:
+    reveal_type(context.occurrence_at)
+    return minutebook.StepResult(message=context.subject or "")
+"""
+MISTAKES = """\
+import minutebook
+
+minutebook.follow("shop")
+
+@minutebook.step("close the day", heavy="very")
+def close_the_day(context: minutebook.StepContext) -> None:
+    context.progress("half")
+"""
+
+
+def check(environment: Environment, folder: Path, program: str) -> list[str]:
+    (folder / "shop.py").write_text(program)
+    command = [str(environment.bin / "python"), "-m", "mypy", "--strict", "--no-error-summary"]
+    done = environment.run([*command, "--cache-dir", str(folder / "cache"), "shop.py"], folder)
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+def test_a_typed_program_passes_a_strict_check(application: Environment, tmp_path: Path) -> None:
+    found = check(application, tmp_path, PROGRAM)
+
+    assert found == ['shop.py:8: note: Revealed type is "datetime.datetime"']
+
+
+def test_a_wrong_argument_is_found(application: Environment, tmp_path: Path) -> None:
+    found = check(application, tmp_path, MISTAKES)
+
+    assert [line.split(":")[1] for line in found if ": error: " in line] == ["3", "5", "7"]
