@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from cli.main import run
 from models.operation import OperationState
-from models.store import installation_facts, retention
+from models.store import installation_facts
 from models.store import notices as stored
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.end import Outcome
@@ -71,18 +71,6 @@ def test_who_has_nobody_to_tell_executes_no_statement_more(crew: Crew, end: str)
 
     assert (ended.owed, crew.owed()) == ([], [])
     assert len(seen) == 2, seen
-
-
-def test_old_notices_go_those_that_are_owed_stay(crew: Crew) -> None:
-    crew.run(crew.make(hooks=HOOKS), "success", "failed")
-    done = sa.update(notices).where(notices.c.target["kind"].as_string() == "webhook")
-    execute(crew.engine, done.values(state="done", finished_at=NOON - timedelta(days=4000)))
-    rule = retention.rules_of_app(1, timedelta(days=90))["notices"]
-
-    with crew.engine.begin() as connection:
-        assert retention.delete(rule, connection, 10) == 1
-
-    assert crew.owed() == [("failure", ANN["mail"])]
 
 
 def test_one_alert_at_so_many_in_a_row_and_one_on_recovery(crew: Crew) -> None:

@@ -1,4 +1,4 @@
-"""What steps raise, return, count and keep, and how they stop in time: each operation ends for it."""
+"""What steps raise, return, count and keep, and how they stop in time."""
 
 from asyncio import CancelledError
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The transports of mail: SMTP against a real server, and the folder of mails that no server gets."""
+"""SMTP against a real server, and the folder of the mails that no server gets."""
 
 import os
 from collections.abc import Callable, Iterator
