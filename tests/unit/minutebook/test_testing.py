@@ -1,5 +1,3 @@
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -61,15 +59,3 @@ def test_an_operation_stops_after_so_many_questions() -> None:
 def test_a_field_that_no_operation_has_is_refused() -> None:
     with pytest.raises(TypeError, match="has no 'run'; it has operation_id, occurrence_at"):
         make_operation(run=7)
-
-
-def test_it_needs_no_pydantic() -> None:
-    script = (
-        "import sys; sys.modules['pydantic'] = None; import minutebook.testing as t; "
-        "print(t.make_operation().attempt, 'celery' in sys.modules)"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
-    )
-
-    assert ran.stdout == "1 False\n"
