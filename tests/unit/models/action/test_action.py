@@ -8,22 +8,14 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from minutebook.steps import StepSpec
-from models.action.document import (
-    ParseContext,
-    ScheduledActionModel,
-    document_hash,
-    load_action,
-    parse_action,
-    plan_of,
-    stored_document,
-)
+from models.action.document import document_hash, load_action, plan_of, stored_document
 from models.action.intervals import IntervalModel
 from models.action.plan import Plan
 from models.action.recipients import RecipientFilterModel
 from models.action.rules import CronModel
 from models.events import Happened
 from tests.factories import STEPS
-from tests.unit.models.action.minimal import NOW, action
+from tests.unit.models.action.minimal import NOW, action, parse, planned
 
 BRIEF: dict[str, Any] = {
     "name": "weekly update",
@@ -52,11 +44,6 @@ USER_STEPS = {
     "greet": StepSpec("greet", Nothing, sends=True),
     **STEPS,
 }
-
-
-def parse(document: object, **changes: Any) -> ScheduledActionModel:
-    known: dict[str, Any] = {"default_zone": "Europe/Paris", "now": NOW, "steps": STEPS, **changes}
-    return parse_action(document, ParseContext(**known))
 
 
 def test_the_first_example_is_parsed() -> None:
@@ -128,8 +115,6 @@ def test_publish_takes_names() -> None:
 @pytest.mark.parametrize(
     ("operations", "queue"),
     [
-        ({"refresh": True}, "heavy"),
-        ({"publish": True}, "heavy"),
         ({"upload": {"target": "x"}}, "heavy"),
         ({"maintenance": True}, "quick"),
         ({"maintenance": True, "refresh": True}, "heavy"),
@@ -145,7 +130,7 @@ def test_the_plan_of_an_event_action_has_its_subjects() -> None:
     when = {"after": "instance.user.last_seen", "delay": "P30D"}
     recipients = {"groups": ["shop"], "include_inactive_users": "true"}
 
-    plan = plan_of(parse(action(when=when, recipients=recipients)))
+    plan = planned(when=when, recipients=recipients)
 
     assert plan.subjects == RecipientFilterModel(groups=("shop",), include_inactive_users=True)
     assert Plan.from_json(plan.to_json()) == plan
@@ -153,7 +138,7 @@ def test_the_plan_of_an_event_action_has_its_subjects() -> None:
 
 
 def test_without_recipients_every_active_user_may_be_the_subject() -> None:
-    plan = plan_of(parse(action(when={"on": "instance.user.created"})))
+    plan = planned(when={"on": "instance.user.created"})
 
     assert plan.subjects is None
     assert plan.counts(Happened(0, NOW, None, "ann", active=True, activated_at=NOW))
@@ -161,20 +146,17 @@ def test_without_recipients_every_active_user_may_be_the_subject() -> None:
 
 
 def test_a_plan_has_the_same_occurrences_while_rule_and_subjects_stay() -> None:
-    document = action(when={"on": "order.paid"})
-    plan = plan_of(parse(document))
+    when = {"on": "order.paid"}
+    plan = planned(when=when)
 
-    def changed(**values: object) -> Plan:
-        return plan_of(parse({**document, **values}))
-
-    assert plan.has_same_occurrences(changed(operations={"publish": True}))
+    assert plan.has_same_occurrences(planned(when=when, operations={"publish": True}))
     for change in (
         {"when": {"on": "order.sent"}},
         {"active": False},
         {"recipients": {"users": ["ann"]}},
         {"policy": {"ends_at": "2199-01-01T00:00:00Z"}},
     ):
-        assert not plan.has_same_occurrences(changed(**change))
+        assert not plan.has_same_occurrences(planned(**{"when": when, **change}))
 
 
 def test_an_interval_without_a_start_begins_one_interval_after_its_creation() -> None:

@@ -8,11 +8,10 @@ from zoneinfo import ZoneInfo
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from models.action.document import ParseContext, load_action, parse_action, plan_of, stored_document
+from models.action.document import load_action, plan_of, stored_document
 from models.action.plan import Plan
-from tests.factories import STEPS
 from tests.ticks import DAY
-from tests.unit.models.action.minimal import NOW, action
+from tests.unit.models.action.minimal import NOW, action, parse
 from tests.unit.models.action.test_schedule import answers_like
 
 UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
@@ -36,10 +35,9 @@ STARTS = (
 
 
 def saved(when: Any, **given: Any) -> Plan:
-    context = ParseContext("UTC", NOW, STEPS, **given)
-    found = parse_action(action(when=when), context)
+    found = parse(action(when=when), **given)
     plan = plan_of(found)
-    assert plan_of(parse_action(stored_document(found), context)) == plan
+    assert plan_of(parse(stored_document(found), **given)) == plan
     assert Plan.from_json(plan.to_json()) == plan
     return plan
 
@@ -80,17 +78,15 @@ entries = st.lists(
 def test_what_the_wall_clock_shows_as_closed_is_left_out(
     rule: dict[str, Any], zone: str, start: datetime, written: list[Any]
 ) -> None:
-    document = load_action(action(when={**rule, "timezone": zone, "except": written}))
-    (excepted,) = plan_of(document).rules
-    (bare,) = plan_of(load_action(action(when={**rule, "timezone": zone}))).rules
+    whens = ({**rule, "timezone": zone, "except": written}, {**rule, "timezone": zone})
+    schedule, bare = (plan_of(load_action(action(when=one))).schedule(UID) for one in whens)
     until = start + 6 * DAY
-    expected = []
-    for at in bare.schedule(UID).between(start, until):
-        day = at.astimezone(ZoneInfo(zone)).date()
-        if not any(_closes(entry, day) for entry in written):
-            expected.append(at)
 
-    schedule = excepted.schedule(UID)
+    expected = [
+        at
+        for at in bare.between(start, until)
+        if not any(_closes(entry, at.astimezone(ZoneInfo(zone)).date()) for entry in written)
+    ]
 
     answers_like(expected, schedule, start, until)
     middle = start + 3 * DAY
@@ -135,19 +131,14 @@ def test_a_plan_holds_the_name_of_a_calendar_and_none_of_its_dates() -> None:
 
 def test_a_zone_is_stored_only_with_exceptions_that_need_it() -> None:
     interval = {"every": "PT1H", "starting_at": "2026-01-01T00:00:00Z"}
-    context = ParseContext("Europe/Paris", NOW, STEPS)
-
-    def stored(when: Any) -> Any:
-        return stored_document(parse_action(action(when=when), context))["when"]
-
-    assert stored(interval) == interval
     with_one = {**interval, "except": ["12-25"]}
-    assert stored(with_one) == {**with_one, "timezone": "Europe/Paris"}
+
+    kept = [stored_document(parse(action(when=one)))["when"] for one in (interval, with_one)]
+
+    assert kept == [interval, {**with_one, "timezone": "Europe/Paris"}]
 
 
 def test_a_search_ends_though_nothing_is_left() -> None:
-    loaded = load_action(
-        action(when={"cron_rule": "0 7 * * *", "except": [{"days": "mon-sat,sun"}]})
-    )
+    when = {"cron_rule": "0 7 * * *", "except": [{"days": "mon-sat,sun"}]}
 
-    assert plan_of(loaded).rules[0].schedule(UID).next(NOW) is None
+    assert plan_of(load_action(action(when=when))).rules[0].schedule(UID).next(NOW) is None

@@ -1,4 +1,4 @@
-"""What real users write wrong, and the whole text that each of them reads.
+"""What real users write wrong, and the whole text that each of them reads; its advice works.
 
 `mistakes.json` holds a document or a text, or the changes to a valid action, with what is answered:
 errors, or warnings where the document is valid. After a change of an error, read the new text
@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, Field
 
-from models.action.document import ParseContext, parse_action
+from minutebook.steps import StepSpec
 from models.celery_task import CeleryRules
 from models.errors import InvalidAction
 from models.json_text import InvalidJson, read_json
 from services.warnings import KnownNames, warnings_of
-from tests.factories import STEPS
-from tests.unit.models.action.minimal import NOW, action
+from tests.unit.models.action.minimal import action, parse
 
 FILE = Path(__file__).with_name("mistakes.json")
 MISTAKES: list[dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
@@ -32,6 +32,7 @@ KNOWN = KnownNames(
         "permissions": ["sales"],
     },
     kept_recipients=1,
+    actions={"refresh"},
     zone="Europe/Paris",
 )
 
@@ -40,10 +41,9 @@ def answered(mistake: dict[str, Any]) -> list[str]:
     given = mistake.get("document")
     if "changes" in mistake:
         given = action(**mistake["changes"], **dict.fromkeys(mistake.get("without", ()), ...))
-    context = ParseContext("Europe/Paris", NOW, STEPS, celery=CeleryRules(("tasks.*",)))
     try:
         document = read_json(given) if isinstance(given, str) else given
-        return warnings_of(parse_action(document, context), KNOWN)
+        return warnings_of(parse(document, celery=CeleryRules(("tasks.*",))), KNOWN)
     except InvalidAction as refused:
         return [str(problem) for problem in refused.problems]
     except InvalidJson as refused:
@@ -56,6 +56,52 @@ def test_a_mistake_is_answered(mistake: dict[str, Any]) -> None:
 
     assert said == mistake["says"]
     assert not any(theirs in " ".join(said) for theirs in PYDANTIC)
+
+
+class Limits(BaseModel):
+    count: int = Field(1, ge=1, le=5)
+    share: float = Field(0.5, gt=0, lt=1, allow_inf_nan=False)
+    word: str = Field("ab", min_length=2, max_length=3, pattern="[a-z]")
+    many: list[int] = Field([1], min_length=1, max_length=2)
+
+
+def refused(document: object, **known: Any) -> tuple[str, str]:
+    """Return the path and the remedy of the only problem of a document."""
+    with pytest.raises(InvalidAction) as caught:
+        parse(document, **known)
+    (problem,) = caught.value.problems
+    return problem.path, problem.remedy
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("count", 0, "the value should be greater than or equal to 1"),
+        ("share", 1, "the value should be less than 1"),
+        ("word", "a", "String should have at least 2 characters"),
+        ("many", [1, 2, 3], "List should have at most 2 items after validation, not 3"),
+        ("many", ["x"], "write a whole number"),
+    ],
+)
+def test_the_limits_of_a_user_step_are_named(key: str, value: object, expected: str) -> None:
+    document = action(operations={"limits": {key: value}})
+
+    assert refused(document, steps={"limits": StepSpec("limits", Limits)})[1] == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("when", "0 7 * * 1"), ("when", True), ("on_failure", "env:HOOK")]
+)
+def test_a_bare_value_is_answered_with_an_example_that_is_taken(key: str, value: object) -> None:
+    def with_it(given: object) -> dict[str, Any]:
+        return action(**({"when": given} if key == "when" else {"hooks": {key: given}}))
+
+    def advised(given: object) -> Any:
+        text = refused(with_it(given))[1]
+        return json.loads(text[min(at for at in (text.find("["), text.rfind('{"')) if at >= 0) :])
+
+    parse(with_it(advised(value)))
+    parse(with_it([advised([value])]))
 
 
 def record() -> None:

@@ -18,20 +18,8 @@ def test_refresh_takes_everything_from_the_source_by_default() -> None:
     found = RefreshParameters.model_validate({})
 
     assert (found.domains, found.force, found.from_) == ("all", False, "source")
-
-
-@pytest.mark.parametrize(
-    ("document", "takes"),
-    [
-        ({}, True),
-        ({"domains": "all"}, True),
-        ({"domains": ["a"]}, False),
-        ({"domains": "all", "include_new_domains": "false"}, False),
-        ({"domains": ["a"], "include_new_domains": "true"}, True),
-    ],
-)
-def test_new_domains_join_all_and_not_a_list(document: dict[str, Any], takes: bool) -> None:
-    assert takes == RefreshParameters.model_validate(document).takes_new_domains
+    assert found.takes_new_domains
+    assert not found.model_copy(update={"domains": ["a"]}).takes_new_domains
 
 
 @pytest.mark.parametrize("headers", [{"n": "x" * 16_000}, {"n": [1] * 5_000}, {"ü" * 50: {}}])
@@ -43,14 +31,6 @@ def test_headers_together_are_bounded(headers: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match=r"too large \(.*write at most 16,384"):
         read({"celery_task": {"task": "t", "headers": more}})
     assert len(dumps("F", (headers,))) < 65_536
-
-
-def test_a_job_allows_no_other_step() -> None:
-    step = {"url": "https://example.com/feed"}
-
-    assert read({"job": step, "refresh": "false"})
-    with pytest.raises(ValidationError, match="must be the only step"):
-        read({"job": step, "refresh": True})
 
 
 def test_a_job_s_meta_has_at_most_four_kilobytes() -> None:

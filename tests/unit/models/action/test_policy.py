@@ -3,21 +3,17 @@ from typing import Any
 
 import pytest
 
-from models.action.document import ParseContext, parse_action, plan_of
 from models.action.plan import Plan
 from models.action.policy import PolicyModel
-from tests.factories import STEPS
-from tests.unit.models.action.minimal import NOW, action
-
-
-def plan(policy: dict[str, Any] | None = None, when: object = None) -> Plan:
-    document = action(when=when or {"cron_rule": "0 7 * * 1"}, policy=policy or {})
-    return plan_of(parse_action(document, ParseContext("Europe/Paris", NOW, steps=STEPS)))
-
+from tests.unit.models.action.minimal import planned
 
 CRON = {"cron_rule": "0 7 * * 1"}
 DUE_DATE = {"due_date": "2027-01-01T00:00"}
 INTERVAL = {"every": "PT2H"}
+
+
+def plan(policy: dict[str, Any] | None = None, when: object = CRON) -> Plan:
+    return planned(when=when, policy=policy or {})
 
 
 def look_backs(found: Plan) -> list[timedelta]:
@@ -30,8 +26,9 @@ def look_backs(found: Plan) -> list[timedelta]:
         (CRON, timedelta(minutes=5)),
         (DUE_DATE, timedelta(days=1)),
         (INTERVAL, timedelta(hours=2)),
+        ({"every": "P3660D"}, timedelta(days=7)),
     ],
-    ids=["cron", "due_date", "interval"],
+    ids=["cron", "due_date", "interval", "long_interval"],
 )
 def test_each_kind_of_when_has_its_look_back(when: object, look_back: timedelta) -> None:
     assert [look_back] == look_backs(plan(when=when))
