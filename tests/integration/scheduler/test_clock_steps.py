@@ -1,6 +1,6 @@
 """Under any clock change, every occurrence has an outcome and none runs twice."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from threading import Thread
 from typing import Any
@@ -12,17 +12,13 @@ from hypothesis import HealthCheck, example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from broker.app import configure
 from models.fingerprint import operation_id
 from models.store import clock_steps, key_values
 from models.store.notices.alerting import NO_ALERTS
 from models.store.tick_work import Found
 from models.tables import action_cursor, actions, installation, missed_spans
 from runtime.clock import wait_for
-from runtime.config import Settings
-from runtime.database import make_engine, reading
 from scheduler.changes import Change, change, deletion, editing
-from scheduler.explain import explain
 from scheduler.occurrence import occurrences_between
 from scheduler.sweep import Sweeper
 from scheduler.tick import Tick, TickReport, look
@@ -37,7 +33,7 @@ from tests.factories import (
     waits_for_lock,
 )
 from tests.ticks import DAY, HOUR, LEASE, MINUTE, tick_at
-from tests.transactions import fetched, why
+from tests.transactions import execute, fetched, why
 from tests.virtual_clock import VirtualClock
 
 # The clocks of Paris go forward in the night that follows.
@@ -203,62 +199,53 @@ def test_a_tick_that_began_by_a_wrong_clock_decides_nothing_after_it_was_set_rig
     assert cursor_of(engine, action)["watermark"] == SEVEN + MINUTE
 
 
-@pytest.fixture(scope="module")
-def lived(
-    tmp_path_factory: pytest.TempPathFactory, sqlite_template: Any, _broker: Any
-) -> Iterator[tuple[sa.Engine, VirtualClock, Settings]]:
-    """One database in which each example of the property lives with an action of its own."""
-    import shutil
-
-    from tests.conftest import _settings_for
-
-    folder = tmp_path_factory.mktemp("steps")
-    shutil.copy(sqlite_template, folder / "minutebook.db")
-    found = _settings_for(folder, "", _broker.url)
-    configure(found)
-    engine = make_engine(found)
-    yield engine, VirtualClock(engine, SEVEN), found
-    engine.dispose()
-
-
-def whens(at: Callable[[int], str]) -> st.SearchStrategy[Any]:
-    """Return rules of each kind, of a day or so."""
-    dates = st.lists(st.integers(2, 2_000), min_size=1, max_size=4, unique=True)
-    crons = [{"cron_rule": rule, "timezone": "UTC"} for rule in ("*/20 * * * *", "7 * * * *")]
-    of_paris = [
-        {"cron_rule": rule, "timezone": "Europe/Paris"}
-        for rule in ("30 2 * * *", "*/20 1-3 * * *", "0 */2 * * *")
-    ]
-    return st.one_of(
-        st.sampled_from([*crons, crons, *of_paris, of_paris]),
-        st.builds(lambda some: [{"due_date": at(one)} for one in some], dates),
-        st.builds(
-            lambda every, jitter: {"every": every * 60, "starting_at": at(0), "jitter": jitter},
-            st.sampled_from([11, 45, 700]),
-            st.sampled_from(["PT0S", "PT9M"]),
-        ),
-        st.builds(lambda one: [*crons, {"due_date": at(one)}], st.integers(2, 2_000)),
-    )
-
-
-def policies(at: Callable[[int], str]) -> st.SearchStrategy[dict[str, Any]]:
-    """Return policies, with an end or without."""
-    ends = st.one_of(st.none(), st.integers(3, 2_000).map(at))
-    return st.builds(
-        lambda catch_up, look_back, ends_at: {
-            "catch_up": catch_up,
-            "overlap": "allow",
-            "look_back": look_back,
-            **({} if ends_at is None else {"ends_at": ends_at}),
-        },
-        st.sampled_from(["latest", "all"]),
-        st.sampled_from(["PT5M", "PT1H", "P2D"]),
-        ends,
-    )
-
-
 def minutes_later(minutes: int) -> str:
     return (SEVEN + minutes * MINUTE).isoformat()
+
+
+DATES = st.integers(2, 2_000).map(minutes_later)
+CRONS = [{"cron_rule": rule, "timezone": "UTC"} for rule in ("*/20 * * * *", "7 * * * *")]
+OF_PARIS = [
+    {"cron_rule": rule, "timezone": "Europe/Paris"}
+    for rule in ("30 2 * * *", "*/20 1-3 * * *", "0 */2 * * *")
+]
+# Rules of each kind, of a day or so.
+WHENS: st.SearchStrategy[Any] = st.one_of(
+    st.sampled_from([*CRONS, CRONS, *OF_PARIS, OF_PARIS]),
+    st.lists(DATES, min_size=1, max_size=4, unique=True).map(
+        lambda dates: [{"due_date": one} for one in dates]
+    ),
+    st.fixed_dictionaries(
+        {
+            "every": st.sampled_from([660, 2_700, 42_000]),
+            "starting_at": st.just(minutes_later(0)),
+            "jitter": st.sampled_from(["PT0S", "PT9M"]),
+        }
+    ),
+    DATES.map(lambda one: [*CRONS, {"due_date": one}]),
+)
+POLICIES = st.fixed_dictionaries(
+    {
+        "catch_up": st.sampled_from(["latest", "all"]),
+        "overlap": st.just("allow"),
+        "look_back": st.sampled_from(["PT5M", "PT1H", "P2D"]),
+    },
+    optional={"ends_at": st.integers(3, 2_000).map(minutes_later)},
+)
+# In one database each example lives with an action of its own.
+PROPERTY = hypothesis_settings(
+    max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def lived(engine: sa.Engine, clock: VirtualClock, when: Any, policy: dict[str, Any]) -> Change:
+    """Store an action, as if no other had lived before."""
+    clock.set(SEVEN)
+    execute(engine, sa.delete(installation))
+    execute(engine, sa.update(actions).values(name=actions.c.uid))
+    action = make_action(engine, name="lived", when=when, policy=policy)
+    tick_at(clock, SEVEN)
+    return action
 
 
 # Seconds by which the clock moves from one tick to the next.
@@ -268,14 +255,9 @@ JUMPS = st.one_of(
 )
 
 
-@hypothesis_settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(
-    when=whens(minutes_later),
-    policy=policies(minutes_later),
-    steps=st.lists(JUMPS, max_size=8),
-)
+@PROPERTY
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+@given(when=WHENS, policy=POLICIES, steps=st.lists(JUMPS, max_size=8))
 @example(when={"due_date": minutes_later(9)}, policy={"look_back": "PT5M"}, steps=[90_000, -89_900])
 @example(
     when=[{"cron_rule": "7 * * * *", "timezone": "UTC"}],
@@ -286,18 +268,9 @@ JUMPS = st.one_of(
 @example(when=EVERY_MINUTE, policy={"overlap": "allow"}, steps=[90_000, -45_000, 60])
 @example(when=EVERY_MINUTE, policy={"overlap": "allow"}, steps=[*[60] * 20, -3_600, 3_700])
 def test_whatever_the_clock_does_each_occurrence_has_one_outcome(
-    lived: tuple[sa.Engine, VirtualClock, Settings],
-    when: Any,
-    policy: dict[str, Any],
-    steps: list[int],
+    engine: sa.Engine, clock: VirtualClock, when: Any, policy: dict[str, Any], steps: list[int]
 ) -> None:
-    engine, clock, settings = lived
-    clock.set(SEVEN)
-    with engine.begin() as connection:
-        connection.execute(sa.delete(installation))
-        connection.execute(sa.update(actions).values(name=actions.c.uid))
-    action = make_action(engine, name="lived", when=when, policy=policy)
-    tick_at(clock, SEVEN)
+    action = lived(engine, clock, when, policy)
     recorded, now = 0, SEVEN
     for step in (*steps, 3_600, 60):
         now = max(now + timedelta(seconds=step), SEVEN + timedelta(seconds=1))
@@ -307,11 +280,10 @@ def test_whatever_the_clock_does_each_occurrence_has_one_outcome(
     own = {row["occurrence_at"] for row in rows}
     wanted = occurrences_between(action.plan, action.uid, SEVEN, now)
     without_row = [at for at in wanted if at not in own]
-    with reading(engine) as connection:
-        said, beside = (
-            {explain(action.uid, at + off, connection, settings).verdict for at in wanted[::9]}
-            for off in (timedelta(0), timedelta(seconds=1))
-        )
+    said, beside = (
+        {why(engine, action, at + off).verdict for at in wanted[::9]}
+        for off in (timedelta(0), timedelta(seconds=1))
+    )
     spans = spans_of(engine, missed_spans.c.action_uid == action.uid)
     deletion.delete(engine, action.uid, author())
 
@@ -325,27 +297,20 @@ def test_whatever_the_clock_does_each_occurrence_has_one_outcome(
     assert beside <= {"not_an_occurrence"}
 
 
-@hypothesis_settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@PROPERTY
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
 @given(
-    when=whens(minutes_later),
+    when=WHENS,
     moves=st.lists(
         st.tuples(st.integers(0, 7_200_000).map(lambda ms: ms / 1000), st.booleans()), max_size=6
     ),
 )
 @example(when=EVERY_MINUTE, moves=[(60.0, False), (0.0, True), (59.999, False), (0.001, False)])
 def test_a_rename_at_any_instant_loses_and_doubles_nothing(
-    lived: tuple[sa.Engine, VirtualClock, Settings], when: Any, moves: list[tuple[float, bool]]
+    engine: sa.Engine, clock: VirtualClock, when: Any, moves: list[tuple[float, bool]]
 ) -> None:
-    engine, clock, _ = lived
-    clock.set(SEVEN)
-    with engine.begin() as connection:
-        connection.execute(sa.delete(installation))
-        connection.execute(sa.update(actions).values(name=actions.c.uid))
     policy = {"catch_up": "all", "look_back": "P2D", "overlap": "allow"}
-    action = make_action(engine, name="old", when=when, policy=policy)
-    tick_at(clock, SEVEN)
+    action = lived(engine, clock, when, policy)
     now = SEVEN
     for number, (seconds, is_tick) in enumerate(moves):
         now += timedelta(seconds=seconds)
