@@ -44,7 +44,7 @@ SLOW = (
     "tasks/test_hostile_chats",
     *(f"web/test_{name}" for name in ("behind_nginx", "django", "generated_client")),
     *("web/test_slow_editors", "test_a_generator_finds_no_fault"),
-    *("test_broken_rows", "test_explain_broken_rows", "test_a_year_of_ends_ticks_and_pauses"),
+    "test_broken_rows",
     *("behaves_like_debian_at_its_changes", "test_the_instants_of_random_rules_are_the_same"),
     *("test_no_change_of_any_zone_is_overlooked", "test_the_stretches_of_every_zone"),
 )

@@ -1,17 +1,14 @@
 """An interval from the end: due after the last operation ended, however it ended."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from hashlib import sha256
-from random import Random
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import pytest
 import sqlalchemy as sa
 
-from models.fingerprint import operation_id
 from models.operation import OperationState
 from models.store.actions import find as found
 from models.store.notices.alerting import NO_ALERTS
@@ -21,7 +18,6 @@ from models.store.operations.jobs import next_run
 from models.store.scope import Scope
 from models.store.tenants.closing import closing_rows, next_open
 from models.tables import action_cursor, operations
-from models.values.delays import rounded_up
 from runtime.database import reading
 from scheduler.changes import Change, editing
 from scheduler.forecast import coming
@@ -64,13 +60,6 @@ def begun(engine: sa.Engine, now: datetime, **changes: Any) -> tuple[Change, UUI
     return action, row["id"]
 
 
-def end_as(state: OperationState) -> Callable[[sa.Connection, UUID], object]:
-    def act(connection: sa.Connection, id: UUID) -> object:
-        return end(connection, id, 1, Outcome(state), alerts=NO_ALERTS)
-
-    return act
-
-
 def lose(connection: sa.Connection, id: UUID) -> object:
     its_own = operations.c.id == id
     aged = {"heartbeat_at": datetime(2026, 1, 1, tzinfo=UTC), "losses": 9}
@@ -78,28 +67,30 @@ def lose(connection: sa.Connection, id: UUID) -> object:
     return put_back.take_back_lost(connection, LEASE, 10, NO_ALERTS)
 
 
-STARTED = {
-    **{state.value: end_as(state) for state in (S.SUCCESS, S.PARTIAL, S.FAILED, S.CANCELLED)},
-    "lost": lose,
-}
-NEVER_STARTED: dict[str, Callable[[sa.Connection, UUID], object]] = {
-    "skipped": lambda connection, id: refusals.skip(connection, id, 1, "overlap"),
-    "dropped": lambda connection, id: refusals.skip(
-        connection, id, 1, "tolerance", OperationState.DROPPED
-    ),
-    "called off": lambda connection, id: refusals.cancel(connection, id, "by a person"),
-}
+def end_as(state: OperationState) -> partial[object]:
+    return partial(end, attempt=1, ending=Outcome(state), alerts=NO_ALERTS)
 
 
-@pytest.mark.parametrize("how", [*STARTED, *NEVER_STARTED])
+@pytest.mark.parametrize(
+    ("is_started", "ends"),
+    [
+        *(pytest.param(True, end_as(one), id=one) for one in (S.SUCCESS, S.PARTIAL, S.FAILED)),
+        pytest.param(True, end_as(S.CANCELLED), id="cancelled"),
+        pytest.param(True, lose, id="lost"),
+        pytest.param(False, partial(refusals.skip, attempt=1, reason="a"), id="skipped"),
+        pytest.param(
+            False, partial(refusals.skip, attempt=1, reason="a", state=S.DROPPED), id="dropped"
+        ),
+        pytest.param(False, partial(refusals.cancel, reason="by a person"), id="called_off"),
+    ],
+)
 def test_the_next_is_due_after_the_end_however_it_ended(
-    engine: sa.Engine, now: datetime, how: str
+    engine: sa.Engine, now: datetime, is_started: bool, ends: Callable[..., object]
 ) -> None:
     action, first = begun(engine, now)
-    if how in STARTED:
+    if is_started:
         claimed(engine, first)
-    with engine.begin() as connection:
-        (STARTED | NEVER_STARTED)[how](connection, first)
+    act(engine, ends, first)
     update_operation(engine, first, finished_at=now + 3 * MINUTE - SECOND / 3)
 
     run_tick(engine, now + EVERY)
@@ -232,62 +223,16 @@ def test_each_look_finds_the_same_moved_instant(
     assert [len(rows_of(engine, action)) for action in actions] == [1, 1, 1]
 
 
-@dataclass
-class Counted:
-    """What an interval from the end must do, by an offset of its own: nothing of the product."""
+def test_what_is_missed_counts_as_an_end(engine: sa.Engine, now: datetime) -> None:
+    action, first = begun(engine, now)
+    finished(engine, first, now)
+    late = VirtualClock(engine, now + 5 * EVERY).now
 
-    uid: UUID
-    begins: datetime
-    ended_at: datetime | None = None
-    runs: bool = False
-    found: dict[datetime, str] = field(default_factory=dict)
+    run_tick(engine, late)
 
-    @property
-    def due_at(self) -> datetime:
-        """When it is due next."""
-        bounds = [self.begins + SECOND] + ([self.ended_at + EVERY] if self.ended_at else [])
-        number = int(sha256(self.uid.bytes).hexdigest()[:16], 16)
-        return rounded_up(max(bounds)) + number % 300 * SECOND
-
-    def tick(self, now: datetime) -> None:
-        """Record what is due: too late after an interval, which is an end as well."""
-        if self.runs or self.due_at > now:
-            return
-        is_late = self.due_at <= now - EVERY
-        self.found[self.due_at] = "missed" if is_late else "queued"
-        self.runs = not is_late
-        self.ended_at = now if is_late else None
-
-    def end(self, now: datetime) -> None:
-        """End what runs."""
-        self.runs, self.ended_at = False, now
-
-
-def test_a_year_of_ends_ticks_and_pauses_is_as_an_oracle_has_it(engine: sa.Engine) -> None:
-    random, now = Random(0), datetime(2027, 1, 1, tzinfo=UTC)
-    clock = VirtualClock(engine, now)
-    action = make(engine, now + MINUTE, when={**WHEN, "jitter": "PT5M"})
-    counted = Counted(action.uid, now)
-    while now < datetime(2028, 1, 1, tzinfo=UTC):
-        now += timedelta(seconds=random.choice((5, 60, 60, 300, 900, 40_000, 600_000)))
-        clock.set(now)
-        run_tick(engine, now)
-        counted.tick(now)
-        if counted.runs and random.random() < 0.5:
-            finished(engine, operation_id(action.uid, max(counted.found)), now)
-            counted.end(now)
-        elif not counted.runs and random.random() < 0.1:
-            editing.set_active(engine, action.uid, active=False, author=author())
-            now += timedelta(seconds=random.choice((30, 9_000)))
-            clock.set(now)
-            editing.set_active(engine, action.uid, active=True, author=author())
-            counted.begins = now
-
-    rows = {row["occurrence_at"]: row["state"] for row in rows_of(engine, action)}
-    assert sorted(rows) == sorted(counted.found)
-    assert len(rows) > 50
-    missed = {at for at, state in rows.items() if state == "missed"}
-    assert missed == {at for at, state in counted.found.items() if state == "missed"}
+    assert [row["state"] for row in rows_of(engine, action)] == ["skipped", "missed"]
+    run_tick(engine, late + EVERY)
+    assert [row["state"] for row in rows_of(engine, action)][2:] == ["queued"]
 
 
 def test_what_left_no_trace_counts_as_an_end(engine: sa.Engine, now: datetime) -> None:
