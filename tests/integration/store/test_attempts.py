@@ -17,6 +17,7 @@ from models.store.operations.transitions import attempts_of
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import attempts
 from scheduler.on_demand.restart import retry
+from tests.attempts import beat
 from tests.factories import make_action, make_operation, row_of, update_operation
 from tests.transactions import act, claim_as, fetched, finish
 
@@ -93,5 +94,7 @@ def test_an_attempt_that_has_moved_keeps_nothing(engine: sa.Engine, operation: U
 
     with pytest.raises(LeaseLost):
         finish(engine, operation, RETRIED)
+    with pytest.raises(LeaseLost):
+        act(engine, beat, operation, 1)
 
     assert kept(engine) == 0

@@ -19,16 +19,13 @@ from models.store.operations.reserve import Message
 from models.store.operations.start_checks import NotStarted
 from models.store.operations.take import Claim, recorded_of
 from models.tables import action_state, notices
-from runtime.sections import AlertSettings
 from scheduler.changes import Change
-from scheduler.changes.deletion import delete, delete_app
+from scheduler.changes.deletion import delete
 from scheduler.changes.editing import set_active
 from tests.celery_messages import RULES, celery_action
 from tests.factories import (
-    STEPS,
     author,
     make_action,
-    make_app,
     make_operation,
     row_of,
     update_operation,
@@ -38,6 +35,7 @@ from tests.transactions import act, claim_as, fetched, finish
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 HOOKS = {"on_failure": [{"webhook": "https://example.com/"}]}
+SUCCESS = Outcome(OperationState.SUCCESS)
 RETRIED = Outcome(OperationState.PENDING, "no ink", "retry", is_failure=True)
 
 
@@ -62,10 +60,6 @@ def failed_once(engine: sa.Engine, action: Change, minute: int = 0) -> UUID:
     return id
 
 
-def ended_well(engine: sa.Engine, id: UUID) -> None:
-    finish(engine, id, Outcome(OperationState.SUCCESS))
-
-
 def end_of(engine: sa.Engine, id: UUID) -> tuple[Any, ...]:
     row = row_of(engine, id)
     return row["state"], row["reason"], row["error"]
@@ -81,28 +75,24 @@ def owed(engine: sa.Engine) -> int:
     return int(fetched(engine, sa.select(sa.func.count(notices.c.id))).scalar_one())
 
 
-def test_a_retry_that_finds_a_newer_one_running_has_failed(engine: sa.Engine) -> None:
+@pytest.mark.parametrize("is_outage", [False, True], ids=["alone", "names_an_outage"])
+def test_a_retry_that_finds_a_newer_one_running_has_failed(
+    engine: sa.Engine, is_outage: bool
+) -> None:
     action = made(engine)
     id = failed_once(engine, action)
     started(engine, action, 1)
+    if is_outage:
+        act(engine, findings.begin, Found("broker_down", "", "away", ""))
 
     asked(engine, id)
 
-    reason = "no other attempt: a newer occurrence has started"
-    assert end_of(engine, id) == ("failed", reason, "no ink")
+    state, reason, error = end_of(engine, id)
+    assert (state, error) == ("failed", "no ink")
+    told, _, outage = reason.partition(": the broker did not answer from ")
+    assert told == "no other attempt: a newer occurrence has started"
+    assert bool(outage) is is_outage
     assert (failures_in_row(engine, action), owed(engine)) == (1, 1)
-
-
-def test_a_retry_that_an_outage_kept_names_it(engine: sa.Engine) -> None:
-    action = made(engine)
-    id = failed_once(engine, action)
-    started(engine, action, 1)
-    act(engine, findings.begin, Found("broker_down", "", "away", ""))
-
-    asked(engine, id)
-
-    began = "no other attempt: a newer occurrence has started: the broker did not answer from "
-    assert end_of(engine, id)[1].startswith(began)
 
 
 def test_such_a_retry_takes_no_short_way(engine: sa.Engine) -> None:
@@ -110,7 +100,7 @@ def test_such_a_retry_takes_no_short_way(engine: sa.Engine) -> None:
     action = made(engine)
     first = make_operation(engine, action, NOON, "Scheduled action")
     id = failed_once(engine, action, 1)
-    ended_well(engine, started(engine, action, 2))
+    finish(engine, started(engine, action, 2), SUCCESS)
 
     free = [act(engine, recorded_of, one, attempt) for one, attempt in ((first, 1), (id, 2))]
 
@@ -156,7 +146,7 @@ def test_a_retry_is_overtaken_only_by_the_start_of_a_scheduled_one(
     newer = make_operation(engine, action, NOON + MINUTE, triggerer)
     if triggerer == "tests":
         assert isinstance(asked(engine, newer), Claim)
-        ended_well(engine, newer)
+        finish(engine, newer, SUCCESS)
 
     assert isinstance(asked(engine, id), Claim)
 
@@ -184,19 +174,6 @@ def test_a_retry_of_a_deleted_action_has_failed(engine: sa.Engine) -> None:
     assert end_of(engine, id) == ("failed", "no other attempt: the action was deleted", "no ink")
     assert (failures_in_row(engine, action), owed(engine)) == (1, 1)
     assert row_of(engine, other)["state"] == "cancelled"
-
-
-def test_the_retries_of_a_deleted_app_have_failed_and_notify(engine: sa.Engine) -> None:
-    app = make_app(engine, "other")
-    action = make_action(engine, app=app, hooks=HOOKS)
-    id = make_operation(engine, action, NOON, "Scheduled action", app=app)
-    assert isinstance(asked(engine, id), Claim)
-    finish(engine, id, RETRIED)
-
-    delete_app(engine, author(STEPS, app))
-
-    assert end_of(engine, id)[0] == "failed"
-    assert owed(engine) == 1
 
 
 def test_a_retry_behind_one_that_a_pause_skips_has_failed_too(engine: sa.Engine) -> None:
@@ -236,9 +213,8 @@ def test_a_retry_that_a_worker_of_the_application_would_run_has_failed(
 def test_only_one_of_two_ends_it(engine: sa.Engine) -> None:
     action = made(engine)
     id = failed_once(engine, action)
-    alerts = AlertSettings()
 
-    act(engine, refusals.fail, (id, 2), "paused", "no ink", alerts)
-    assert act(engine, refusals.fail, (id, 2), "paused", "no ink", alerts) is None
+    act(engine, refusals.fail, (id, 2), "paused", "no ink", NO_ALERTS)
+    assert act(engine, refusals.fail, (id, 2), "paused", "no ink", NO_ALERTS) is None
 
     assert owed(engine) == 1

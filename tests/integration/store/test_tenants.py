@@ -1,4 +1,4 @@
-"""Documents of small apps: applied all or none."""
+"""Small apps and their documents: applied all or none."""
 
 import threading
 from typing import Any
@@ -6,10 +6,13 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from models.errors import InvalidDocument
+from data.store.small_apps import templates_of
+from data.store.snapshots import domains_of
+from models.errors import InvalidDocument, NotFound
 from models.store import tenants
 from models.store.people import users
-from models.store.tenants import app_apply
+from models.store.tenants import app_apply, storing
+from models.store.tenants.storing import Applied
 from models.tables import actions
 from models.tenant.document import parse_small_app
 from models.trust import RESTRICTED, TRUSTED
@@ -25,12 +28,56 @@ CLOSED: dict[str, list[object]] = {"closed": ["12-25"]}
 LEAVES_OUT = make_document(
     when={"cron_rule": "0 7 * * *", "timezone": "UTC", "except": [{"calendar": "closed"}]}
 )
+DOCUMENT = {
+    "name": "shop",
+    "title": "The Shop",
+    "zone": "europe/paris",
+    "domains": {
+        "a": {"source": {"file": "a.csv"}},
+        "b": {"source": {"url": "https://example.com/b"}, "format": "json"},
+    },
+    "templates": {"welcome": {"subject": "Hi", "text": "Hello"}},
+}
+
+
+def stored(engine: sa.Engine, **changes: object) -> Applied:
+    return act(engine, storing.apply, parse_small_app({**DOCUMENT, **changes}))[1]
 
 
 def applied(engine: sa.Engine, *documents: dict[str, Any]) -> list[tuple[str, tuple[str, ...]]]:
     models = [(f"[{n}]", parse_small_app(one)) for n, one in enumerate(documents)]
     done = act(engine, app_apply.apply_all, models, "tests")
     return [(str(one.change), one.changes) for one in done]
+
+
+def test_a_document_makes_app_domains_and_templates(engine: sa.Engine) -> None:
+    stored(engine)
+
+    with engine.connect() as connection:
+        app = tenants.get(connection, "shop")
+        assert tenants.by_id(connection, app.id) == app
+        assert app.zone == "Europe/Paris"
+        assert tenants.document_of(connection, app.id)["title"] == "The Shop"
+        assert {d.name: d.source for d in domains_of(connection, app.id)} == {
+            "a": {"file": "a.csv", "format": "csv"},
+            "b": {"url": "https://example.com/b", "format": "json"},
+        }
+        assert templates_of(connection, app.id) == {
+            "welcome": {"subject": "Hi", "text": "Hello", "html": None}
+        }
+
+
+def test_what_a_document_leaves_out_is_removed(engine: sa.Engine) -> None:
+    again = [stored(engine), stored(engine)]
+    result = stored(engine, domains={"a": {"source": {"file": "other.json"}}}, templates={})
+
+    assert [*again, result] == [Applied.CREATED, Applied.UNCHANGED, Applied.CHANGED]
+    with engine.connect() as connection:
+        app = tenants.get(connection, "shop")
+        assert [d.source["file"] for d in domains_of(connection, app.id)] == ["other.json"]
+        assert templates_of(connection, app.id) == {}
+        with pytest.raises(NotFound, match='did you mean "shop"'):
+            tenants.get(connection, "shopp")
 
 
 def test_nothing_is_stored_when_one_document_is_wrong(engine: sa.Engine) -> None:
