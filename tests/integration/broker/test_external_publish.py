@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 from kombu import Connection
+from pydantic import SecretStr
 
 from broker.app import configure
 from models.errors import Refused
@@ -20,7 +21,7 @@ from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import external_send, external_worker, refusals, reserve
 from models.store.operations.end import Outcome
 from models.store.operations.start_checks import NotStarted
-from models.store.operations.take import ClaimRequest, recorded_of
+from models.store.operations.take import Claim, ClaimRequest, recorded_of
 from models.store.people import users
 from models.store.scope import WHOLE_INSTALLATION
 from models.store.tick_work import EVERYTHING
@@ -36,7 +37,6 @@ from scheduler.sweep import Sweeper, dispatch_ready
 from scheduler.tick import TickReport, tick
 from services.followers import attempts
 from tests import followed_tasks as followed
-from tests.attempts import claim, end
 from tests.celery_messages import (
     NOON,
     RULES,
@@ -51,7 +51,7 @@ from tests.factories import author, row_of, rows_of, update_operation
 from tests.servers import Broker
 from tests.ticks import LEASE, MINUTE
 from tests.told import told_as
-from tests.transactions import act, execute, fetched, finish
+from tests.transactions import act, claim_as, execute, fetched, finish
 
 pytestmark = pytest.mark.usefixtures("broker")
 
@@ -79,11 +79,9 @@ def sweep(engine: sa.Engine) -> None:
 
 def begun(engine: sa.Engine, id: UUID) -> None:
     """Leave an operation as a daemon does that dies between sending and marking."""
-    with engine.begin() as connection:
-        messages = reserve.reserve_sendable(connection, 10, only=[id])
-        assert [one.id for one in external_send.begin(connection, messages, RULES, NO_ALERTS)] == [
-            id
-        ]
+    messages = act(engine, reserve.reserve_sendable, 10, only=[id])
+    (one,) = act(engine, external_send.begin, messages, RULES, NO_ALERTS)
+    assert one.id == id
     update_operation(engine, id, not_before=database_now(-1.0))
 
 
@@ -192,9 +190,8 @@ def test_what_a_follower_never_claims_is_handed_over_after_an_hour_and_can_be_cl
     update_operation(engine, id, not_before=database_now(-1.0))
     sweep(engine)
     assert row_of(engine, id)["state"] == "handed_over"
-    with engine.begin() as connection:
-        assert external_worker.take_up(connection, id, 1)
-        assert not isinstance(claim(connection, id, 1, "shop@host", alerts=NO_ALERTS), NotStarted)
+    assert act(engine, external_worker.take_up, id, 1)
+    assert isinstance(claim_as(engine, id, 1, "shop@host"), Claim)
 
     row = row_of(engine, id)
     assert (row["state"], row["finished_at"], row["reason"]) == ("running", None, None)
@@ -214,10 +211,8 @@ def test_a_worker_that_was_not_seen_for_ten_minutes_follows_no_more(engine: sa.E
 def test_a_broker_that_is_down_for_certain_leaves_it_pending_and_gets_it_when_it_is_back(
     engine: sa.Engine, settings: Settings, broker: Broker
 ) -> None:
-    unreachable = allowing(settings, "shop.*").model_copy(
-        update={"broker_url": type(settings.broker_url)("redis://127.0.0.1:9/0")}
-    )
-    configure(unreachable)
+    its = {"broker_url": SecretStr("redis://127.0.0.1:9/0")}
+    configure(allowing(settings, "shop.*").model_copy(update=its))
     id = make_due(engine, celery_action(engine))
 
     sent = dispatch_ready(engine)
@@ -391,15 +386,11 @@ def test_what_a_follower_takes_up_counts_as_one_run(engine: sa.Engine) -> None:
     act(engine, users.add, 1, parse_users([{"id": "ann", "email": "ann@example.com"}])[0])
     sweep(engine)
 
-    with engine.begin() as connection:
-        found = followed.take(connection, id)
-        ended = end(connection, id, 1, Outcome(OperationState.SUCCESS), alerts=NO_ALERTS)
+    assert isinstance(act(engine, followed.take, id), Claim)
+    finish(engine, id, Outcome(OperationState.SUCCESS))
 
-    counts = fetched(
-        engine,
-        sa.select(action_state.c.subject, action_state.c.run_number, action_state.c.last_state),
-    ).all()
-    assert (isinstance(found, NotStarted), ended.state) == (False, "success")
+    its = action_state.c
+    counts = fetched(engine, sa.select(its.subject, its.run_number, its.last_state)).all()
     assert sorted(map(tuple, counts)) == [("", 1, "success"), ("ann", 1, "success")]
 
 
@@ -424,15 +415,10 @@ def test_one_that_waits_when_its_message_is_marked_as_sent_is_sent_once_more(
     action = celery_action(engine, policy={"overlap": "queue"})
     running, id = make_due(engine, action), make_due(engine, action, at=NOON + MINUTE)
     follow_by_name(engine, TASK)
-    with engine.begin() as connection:
-        assert not isinstance(
-            claim(connection, running, 1, "shop@host", alerts=NO_ALERTS), NotStarted
-        )
-        messages = reserve.reserve_sendable(connection, 10, only=[id])
-        sent = external_send.begin(connection, messages, RULES, NO_ALERTS)
-    with engine.begin() as connection:
-        found = claim(connection, id, 1, "shop@host", alerts=NO_ALERTS)
-        assert isinstance(found, NotStarted)
+    assert isinstance(claim_as(engine, running, 1, "shop@host"), Claim)
+    messages = act(engine, reserve.reserve_sendable, 10, only=[id])
+    sent = act(engine, external_send.begin, messages, RULES, NO_ALERTS)
+    assert isinstance(claim_as(engine, id, 1, "shop@host"), NotStarted)
 
     act(engine, external_send.settle, sent, [], NO_ALERTS)
     assert (row_of(engine, id)["state"], row_of(engine, id)["waiting_for"]) == ("pending", running)

@@ -23,9 +23,7 @@ def sent(settings: Settings) -> Message:
     return message
 
 
-def test_a_message_that_is_taken_leaves_nothing_in_the_broker(
-    settings: Settings, broker: Broker
-) -> None:
+def test_a_message_that_is_taken_leaves_nothing_there(settings: Settings, broker: Broker) -> None:
     sent(settings)
 
     with app.connection_for_read() as connection:
@@ -40,9 +38,7 @@ def test_a_message_that_is_taken_leaves_nothing_in_the_broker(
 
 
 @pytest.mark.parametrize("closes", [False, True], ids=["rejected", "closed"])
-def test_a_message_that_is_put_back_is_as_it_was(
-    settings: Settings, broker: Broker, closes: bool
-) -> None:
+def test_a_message_put_back_is_as_it_was(settings: Settings, broker: Broker, closes: bool) -> None:
     message = sent(settings)
 
     with app.connection_for_read() as connection:

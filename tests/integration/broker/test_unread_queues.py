@@ -51,9 +51,7 @@ def in_rabbitmq(rabbitmq: RabbitMQ, home_of: Callable[[str], Settings]) -> Itera
         yield engine
 
 
-def test_a_queue_of_redis_grows_until_it_is_read(
-    engine: sa.Engine, broker: Broker, with_tasks: None
-) -> None:
+def test_a_queue_of_redis_grows_unread(engine: sa.Engine, broker: Broker, with_tasks: None) -> None:
     with broker.client() as client:
         client.delete("reports")
         send(engine, 0)
@@ -93,9 +91,7 @@ def test_a_missing_queue_of_rabbitmq_is_empty(in_rabbitmq: sa.Engine, rabbitmq: 
     assert look(in_rabbitmq, 0) == Watched()
 
 
-def test_queues_behind_an_exchange_are_not_known(
-    in_rabbitmq: sa.Engine, rabbitmq: RabbitMQ
-) -> None:
+def test_queues_behind_an_exchange_are_unknown(in_rabbitmq: sa.Engine, rabbitmq: RabbitMQ) -> None:
     with rabbitmq.channel() as channel:
         channel.queue_bind("reports", "amq.topic", "report.*")
     send(in_rabbitmq, 0, {"exchange": "amq.topic", "routing_key": "report.daily"})

@@ -1,7 +1,6 @@
 """Whose error it is: while the broker refuses everything all wait; one message's stops no other."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from uuid import UUID
 
 import pytest
@@ -54,46 +53,30 @@ def theirs(engine: sa.Engine, queue: str = "celery") -> UUID:
     return make_due(engine, action)
 
 
-@contextmanager
-def broken(broker: Broker, *commands: tuple[str, ...], undo: tuple[str, ...]) -> Iterator[None]:
-    with broker.client() as client:
-        try:
-            for command in commands:
-                client.execute_command(*command)
-            yield
-        finally:
-            client.execute_command(*undo)
-
-
-@contextmanager
-def read_only(broker: Broker) -> Iterator[None]:
-    with broken(broker, ("REPLICAOF", "127.0.0.1", "1"), undo=("REPLICAOF", "NO", "ONE")):
-        yield
-
-
-@contextmanager
-def out_of_memory(broker: Broker) -> Iterator[None]:
-    most = ("CONFIG", "SET", "maxmemory")
-    with broken(broker, (*most, "1"), undo=(*most, "0")):
-        yield
-
-
-@contextmanager
-def wants_a_password(broker: Broker) -> Iterator[None]:
-    password = ("CONFIG", "SET", "requirepass")
-    kill = ("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-    with broken(broker, (*password, "secret"), kill, undo=(*password, "")):
-        yield
-
-
-@pytest.mark.parametrize("state", [read_only, out_of_memory, wants_a_password])
+@pytest.mark.parametrize(
+    ("commands", "undo"),
+    [
+        pytest.param(["REPLICAOF 127.0.0.1 1"], "REPLICAOF NO ONE", id="read_only"),
+        pytest.param(["CONFIG SET maxmemory 1"], "CONFIG SET maxmemory 0", id="out_of_memory"),
+        pytest.param(
+            ["CONFIG SET requirepass secret", "CLIENT KILL TYPE normal SKIPME yes"],
+            "CONFIG SET requirepass ",
+            id="wants_a_password",
+        ),
+    ],
+)
 def test_while_the_broker_refuses_everything_all_wait_and_are_sent_afterwards(
-    engine: sa.Engine, broker: Broker, state: Callable[[Broker], Iterator[None]]
+    engine: sa.Engine, broker: Broker, commands: list[str], undo: str
 ) -> None:
     own, its = ours(engine), theirs(engine)
 
-    with state(broker):  # type: ignore[attr-defined]
-        refused = dispatch_ready(engine)
+    with broker.client() as client:
+        try:
+            for command in commands:
+                client.execute_command(*command.split(" "))
+            refused = dispatch_ready(engine)
+        finally:
+            client.execute_command(*undo.split(" "))
 
     rows = [row_of(engine, id) for id in (own, its)]
     assert (refused.count, refused.error is not None) == (0, True)
@@ -140,9 +123,7 @@ def test_a_key_that_is_no_queue_of_ours_keeps_back_what_is_sent_there_and_nothin
     assert "nothing was sent to minutebook.wrong: ResponseError: WRONGTYPE " in caplog.text
 
 
-def test_notices_wait_while_the_key_of_their_queue_is_no_queue(
-    engine: sa.Engine, broker: Broker
-) -> None:
+def test_notices_wait_while_their_key_is_no_queue(engine: sa.Engine, broker: Broker) -> None:
     with broker.client() as client:
         client.set("minutebook.quick", ALIEN)
         client.set("wrong", ALIEN)
