@@ -14,7 +14,6 @@ from models.errors import Refused
 from models.fingerprint import operation_id
 from models.operation import ENDED, OperationState
 from models.sql import database_now
-from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import backfills
 from models.store.operations.end import Outcome
 from models.store.operations.take import Claim
@@ -25,9 +24,7 @@ from scheduler.occurrence import next_occurrences
 from scheduler.on_demand import backfill, backfill_range
 from scheduler.on_demand.backfill_range import BackfillRequest
 from scheduler.on_demand.restart import retry
-from scheduler.sweep import dispatch_ready
 from tasks import backfill as filling
-from tests.attempts import claim, end
 from tests.factories import (
     author,
     make_action,
@@ -39,21 +36,21 @@ from tests.factories import (
 )
 from tests.servers import Broker
 from tests.ticks import HOUR, MINUTE, SECOND, run_tick
-from tests.transactions import act, claim_as, clock_of, finish
+from tests.transactions import act, claim_as, clock_of, execute, finish
 from tests.virtual_clock import VirtualClock
 
 KEPT = timedelta(days=90)
 
 
+# By the database's clock it is ten minutes past noon.
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+SEVEN = NOON - 5 * HOUR
+LAST_DAY = NOON - 30 * HOUR
+
+
 @pytest.fixture(autouse=True)
 def _no_hour_ends(engine: sa.Engine) -> None:
-    VirtualClock(engine, datetime(2027, 1, 4, 12, 10, tzinfo=UTC))
-
-
-def hour_of(engine: sa.Engine, back: int = 5) -> datetime:
-    """Return a full hour, so many hours before the database's clock."""
-    now = clock_of(engine)
-    return now.replace(minute=0, second=0, microsecond=0) - back * HOUR
+    VirtualClock(engine, NOON + 10 * MINUTE)
 
 
 def make_hourly(engine: sa.Engine, **changes: Any) -> Change:
@@ -83,25 +80,37 @@ def counts_of(row: dict[str, Any]) -> tuple[int, int, int]:
     return row["recorded"], row["repeated"], row["passed_over"]
 
 
+def take_messages(engine: sa.Engine, broker: Broker) -> list[Claim]:
+    """Let a worker take all messages; return what starts: one at most."""
+    messages = broker.messages("quick")
+    with broker.client() as client:
+        client.delete("minutebook.quick")
+    found = [claim_as(engine, UUID(id), attempt, "tests") for id, attempt in messages]
+    started = [one for one in found if isinstance(one, Claim)]
+    assert len(started) <= 1
+    return started
+
+
+def finish_all(engine: sa.Engine, running: list[Claim]) -> list[datetime]:
+    """End what runs, and send what waited for it, as a worker does; return the occurrences."""
+    for one in running:
+        ended = finish(engine, one.id, Outcome(OperationState.SUCCESS), attempt=one.attempt)
+        send_ended(engine, ended)
+    return [one.occurrence_at for one in running]
+
+
 def run_all(engine: sa.Engine, broker: Broker) -> list[datetime]:
     """Take message after message like a worker; return the occurrences in the order they ran."""
     ran: list[datetime] = []
-    while messages := broker.messages("quick"):
-        with broker.client() as client:
-            client.delete("minutebook.quick")
-        for id, attempt in messages:
-            found = claim_as(engine, UUID(id), attempt, "tests")
-            if isinstance(found, Claim):
-                ran.append(found.occurrence_at)
-                finish(engine, UUID(id), Outcome(OperationState.SUCCESS), attempt=attempt)
-        dispatch_ready(engine)
+    while running := take_messages(engine, broker):
+        ran += finish_all(engine, running)
     return ran
 
 
-def test_a_range_is_recorded_under_the_computed_ids_and_runs_in_order(
+def test_a_range_is_recorded_by_its_ids_and_runs_in_order(
     engine: sa.Engine, broker: Broker
 ) -> None:
-    action, first = make_hourly(engine), hour_of(engine)
+    action, first = make_hourly(engine), SEVEN
     expected = [first + n * HOUR for n in range(4)]
 
     row = fill(engine, wanted(action, first, expected[-1]))
@@ -124,7 +133,7 @@ def test_a_range_is_recorded_under_the_computed_ids_and_runs_in_order(
 def test_an_action_that_cannot_be_filled_is_refused(
     engine: sa.Engine, changes: dict[str, Any], told: str
 ) -> None:
-    action, first = make_action(engine, **changes), hour_of(engine)
+    action, first = make_action(engine, **changes), SEVEN
 
     with pytest.raises(Refused, match=told):
         start(engine, wanted(action, first, first + HOUR))
@@ -132,10 +141,10 @@ def test_an_action_that_cannot_be_filled_is_refused(
         backfill.rehearse(engine, wanted(action, first, first + HOUR), KEPT)
 
 
-def test_a_rehearsal_says_what_would_be_done_and_stores_nothing(
+def test_a_rehearsal_says_what_it_would_do_and_stores_none(
     engine: sa.Engine, broker: Broker
 ) -> None:
-    action, first = make_hourly(engine), hour_of(engine)
+    action, first = make_hourly(engine), SEVEN
     make_operation(engine, action, first + HOUR)
 
     found = backfill.rehearse(engine, wanted(action, first, first + 4 * HOUR), KEPT)
@@ -151,30 +160,24 @@ def test_a_rehearsal_says_what_would_be_done_and_stores_nothing(
 def test_a_worker_is_asked_at_once_and_by_the_sweep_when_nobody_comes(
     engine: sa.Engine, broker: Broker
 ) -> None:
-    action, first = make_hourly(engine), hour_of(engine)
+    action, first = make_hourly(engine), SEVEN
     id = start(engine, wanted(action, first, first + HOUR))
     asked = broker.messages("default")
     now = clock_of(engine)
 
     run_tick(engine, now)
     still = broker.messages("default")
-    age(engine, id)
+    execute(engine, sa.update(backfills_table).values(not_before=database_now(-1.0)))
     run_tick(engine, now)
 
     assert asked == still == [(str(id), 1)]
     assert broker.messages("default") == [(str(id), 1)] * 2
 
 
-def age(engine: sa.Engine, id: UUID) -> None:
-    with engine.begin() as connection:
-        own = sa.update(backfills_table).where(backfills_table.c.id == id)
-        connection.execute(own.values(not_before=database_now(-1.0)))
-
-
 def test_an_unexpected_error_ends_the_backfill_with_nothing_recorded(
     engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    action, first = make_hourly(engine), hour_of(engine)
+    action, first = make_hourly(engine), SEVEN
     id = start(engine, wanted(action, first, first + HOUR))
 
     def die(_: object) -> None:
@@ -188,10 +191,8 @@ def test_an_unexpected_error_ends_the_backfill_with_nothing_recorded(
     assert rows_of(engine, action) == []
 
 
-def test_two_workers_with_the_same_message_record_each_occurrence_once(
-    engine: sa.Engine, broker: Broker
-) -> None:
-    action, first = make_hourly(engine), hour_of(engine, 30)
+def test_two_workers_with_one_message_record_each_once(engine: sa.Engine, broker: Broker) -> None:
+    action, first = make_hourly(engine), LAST_DAY
     id = start(engine, wanted(action, first, first + 24 * HOUR))
 
     with ThreadPoolExecutor(2) as pool:
@@ -203,7 +204,7 @@ def test_two_workers_with_the_same_message_record_each_occurrence_once(
 
 
 def test_an_action_that_is_paused_meanwhile_ends_its_backfill(engine: sa.Engine) -> None:
-    action, first = make_hourly(engine), hour_of(engine)
+    action, first = make_hourly(engine), SEVEN
     id = start(engine, wanted(action, first, first + HOUR))
     editing.set_active(engine, action.uid, active=False, author=author())
 
@@ -215,7 +216,7 @@ def test_an_action_that_is_paused_meanwhile_ends_its_backfill(engine: sa.Engine)
 
 
 def test_after_an_edit_a_backfill_records_the_current_revision(engine: sa.Engine) -> None:
-    action, first = make_hourly(engine), hour_of(engine)
+    action, first = make_hourly(engine), SEVEN
     id = start(engine, wanted(action, first, first + 2 * HOUR))
 
     when = {"cron_rule": "30 * * * *", "timezone": "UTC"}
@@ -227,7 +228,7 @@ def test_after_an_edit_a_backfill_records_the_current_revision(engine: sa.Engine
 
 
 def test_a_backfill_that_no_worker_recorded_is_cancelled(engine: sa.Engine) -> None:
-    action, first = make_hourly(engine), hour_of(engine)
+    action, first = make_hourly(engine), SEVEN
     id = start(engine, wanted(action, first, first + HOUR))
 
     assert backfill.cancel(engine, action.uid, "ben") == ([id], 0)
@@ -238,7 +239,7 @@ def test_a_backfill_that_no_worker_recorded_is_cancelled(engine: sa.Engine) -> N
 
 
 def test_a_cancelled_backfill_cancels_what_has_not_started(engine: sa.Engine) -> None:
-    action, first = make_hourly(engine), hour_of(engine)
+    action, first = make_hourly(engine), SEVEN
     asked = wanted(action, first, first + 2 * HOUR)
     row = fill(engine, asked)
     ids = [one["id"] for one in rows_of(engine, action)]
@@ -254,25 +255,19 @@ def test_a_cancelled_backfill_cancels_what_has_not_started(engine: sa.Engine) ->
     assert counts_of(fill(engine, asked)) == (0, 2, 1)
 
 
-def test_a_retry_by_hand_stays_in_its_backfill_and_is_not_cancelled_with_it(
-    engine: sa.Engine,
-) -> None:
-    action, first = make_hourly(engine), hour_of(engine)
+def test_a_retry_by_hand_stays_in_its_backfill_and_goes_on_without_it(engine: sa.Engine) -> None:
+    action, first = make_hourly(engine), SEVEN
     row = fill(engine, wanted(action, first, first + HOUR))
     failed = rows_of(engine, action)[0]["id"]
-    with engine.begin() as connection:
-        claim(connection, failed, 1, "tests", alerts=NO_ALERTS)
-        end(connection, failed, 1, Outcome(OperationState.FAILED), alerts=NO_ALERTS)
+    claim_as(engine, failed, 1, "tests")
+    finish(engine, failed, Outcome(OperationState.FAILED))
     retry(engine, failed, WHOLE_INSTALLATION, "ann")
 
     backfill.cancel(engine, action.uid, "ben")
 
-    states = act(engine, backfills.states_of, row)
-    assert states == {
-        OperationState.CANCELLED: 1,
-        OperationState(row_of(engine, failed)["state"]): 1,
-    }
-    assert row_of(engine, failed)["state"] in {"pending", "queued"}
+    state = row_of(engine, failed)["state"]
+    assert act(engine, backfills.states_of, row) == {"cancelled": 1, state: 1}
+    assert state in {"pending", "queued"}
 
 
 # What else happens to the action meanwhile.
@@ -288,12 +283,12 @@ def missed_of(engine: sa.Engine, action: Change) -> dict[datetime, str]:
     return outcomes
 
 
-def make_slept(engine: sa.Engine, hours: int) -> tuple[Change, datetime]:
-    """Return an hourly action whose daemon slept so many hours, and the first one it missed."""
-    first = hour_of(engine, hours)
-    action = make_hourly(engine, since=first - MINUTE)
-    run_tick(engine, first + hours * HOUR + 10 * MINUTE)
-    return action, first
+@pytest.fixture
+def slept(engine: sa.Engine) -> Change:
+    """An hourly action whose daemon slept from LAST_DAY on."""
+    action = make_hourly(engine, since=LAST_DAY - MINUTE)
+    run_tick(engine, NOON + 10 * MINUTE)
+    return action
 
 
 @pytest.mark.parametrize(
@@ -305,38 +300,35 @@ def make_slept(engine: sa.Engine, hours: int) -> tuple[Change, datetime]:
     ],
 )
 def test_each_missed_occurrence_keeps_one_outcome(
-    engine: sa.Engine, start_at: int, end_at: int
+    engine: sa.Engine, slept: Change, start_at: int, end_at: int
 ) -> None:
-    action, first = make_slept(engine, 30)
-    before = Counter(missed_of(engine, action).values())
+    before = Counter(missed_of(engine, slept).values())
 
-    last = first + min(end_at, 30) * HOUR
-    fill(engine, wanted(action, first + start_at * HOUR, last))
+    last = min(LAST_DAY + end_at * HOUR, NOON)
+    fill(engine, wanted(slept, LAST_DAY + start_at * HOUR, last))
 
-    after = Counter(missed_of(engine, action).values())
-    asked = sum(first + n * HOUR <= last for n in range(start_at, end_at + 1))
+    after = Counter(missed_of(engine, slept).values())
+    asked = sum(LAST_DAY + n * HOUR <= last for n in range(start_at, end_at + 1))
     assert before == {"span": 21, "missed": 10}
     assert after["queued"] == asked
     assert sum(after.values()) == 31 + max(0, -start_at)
 
 
-def test_a_span_of_another_rule_loses_only_what_it_counted(engine: sa.Engine) -> None:
-    action, first = make_slept(engine, 30)
+def test_a_span_of_another_rule_loses_what_it_counted(engine: sa.Engine, slept: Change) -> None:
     when = {"cron_rule": "*/30 * * * *", "timezone": "UTC"}
     change.apply_all(engine, [make_document(when=when)], author())
 
-    fill(engine, wanted(action, first, first + 2 * HOUR))
+    fill(engine, wanted(slept, LAST_DAY, LAST_DAY + 2 * HOUR))
 
-    assert len(rows_of(engine, action)) == 5 + 10
-    assert Counter(missed_of(engine, action).values())["span"] == 18
+    assert len(rows_of(engine, slept)) == 5 + 10
+    assert Counter(missed_of(engine, slept).values())["span"] == 18
 
 
 def test_what_was_filled_before_the_daemon_came_is_not_missed(engine: sa.Engine) -> None:
-    first = hour_of(engine, 30)
-    action = make_hourly(engine, since=first - MINUTE)
-    fill(engine, wanted(action, first, first + 4 * HOUR))
+    action = make_hourly(engine, since=LAST_DAY - MINUTE)
+    fill(engine, wanted(action, LAST_DAY, LAST_DAY + 4 * HOUR))
 
-    run_tick(engine, first + 30 * HOUR + 10 * MINUTE)
+    run_tick(engine, NOON + 10 * MINUTE)
 
     assert Counter(missed_of(engine, action).values()) == {"queued": 5, "span": 16, "missed": 10}
 
@@ -347,7 +339,7 @@ def test_the_schedule_and_a_backfill_take_turns_and_each_runs_in_order(
     engine: sa.Engine, broker: Broker, overlap: str, catch_up: str
 ) -> None:
     """The action takes as long as its interval: one is always running when the next comes."""
-    now = clock_of(engine).replace(second=0, microsecond=0)
+    now = NOON + 10 * MINUTE
     policy = {"overlap": overlap, "catch_up": catch_up}
     action = make_action(engine, policy=policy, since=now)
     old = now - HOUR
@@ -373,32 +365,9 @@ def test_the_schedule_and_a_backfill_take_turns_and_each_runs_in_order(
     assert set(states.values()) <= ENDED
 
 
-def take_messages(engine: sa.Engine, broker: Broker) -> list[Claim]:
-    """Let a worker take all messages; return what starts: one at most."""
-    messages = broker.messages("quick")
-    with broker.client() as client:
-        client.delete("minutebook.quick")
-    started: list[Claim] = []
-    for id, attempt in messages:
-        found = claim_as(engine, UUID(id), attempt, "tests")
-        started += [found] if isinstance(found, Claim) else []
-    assert len(started) <= 1
-    return started
-
-
-def finish_all(engine: sa.Engine, running: list[Claim]) -> list[datetime]:
-    """End what runs, and send what waited for it, as a worker does; return the occurrences."""
-    for one in running:
-        ended = finish(engine, one.id, Outcome(OperationState.SUCCESS), attempt=one.attempt)
-        send_ended(engine, ended)
-    return [one.occurrence_at for one in running]
-
-
 def test_tolerance_drops_nothing_of_a_backfill(engine: sa.Engine, broker: Broker) -> None:
-    first = hour_of(engine)
-    when = {"every": "PT1H", "starting_at": first.isoformat(), "tolerance": "PT10M"}
-    action = make_action(engine, when=when)
+    when = {"every": "PT1H", "starting_at": SEVEN.isoformat(), "tolerance": "PT10M"}
 
-    fill(engine, wanted(action, first, first + 3 * HOUR))
+    fill(engine, wanted(make_action(engine, when=when), SEVEN, SEVEN + 3 * HOUR))
 
     assert len(run_all(engine, broker)) == 4
