@@ -12,9 +12,8 @@ BY_STORE = ("tests/integration/statements/", "tests/integration/benchmarks/")
 # They use a server, a browser or environments that take seconds to start or to make.
 BY_START = {
     "RabbitMQ": ("rabbitmq", "broker/test_exchanges", "scheduler/test_lost_messages"),
-    "Chromium": (
-        *(f"dashboard/test_{name}" for name in ("in_browser", "pictures")),
-        *("dashboard/test_small_app_page", "web/test_django"),
+    "Chromium": tuple(
+        f"dashboard/test_{name}" for name in ("in_browser", "pictures", "small_app_page")
     ),
     "a second Chromium": (
         *(f"dashboard/test_{name}" for name in ("form", "other_sites", "pauses")),

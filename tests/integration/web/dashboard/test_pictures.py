@@ -3,7 +3,7 @@
 import os
 import random
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,6 @@ import sqlalchemy as sa
 from PIL import Image, ImageSequence
 from playwright.sync_api import Page, expect
 
-from data.store.failures import ActionFailures
-from data.store.snapshots import Domain, Snapshot
-from data.summary import Summary, summarise
-from data.summary.history import Past
-from data.summary.mail import content_of
 from models.roles import Role
 from models.sql import upsert
 from models.store import ticks
@@ -237,45 +232,3 @@ def _see_it_run(page: Page, web: Web, take: Callable[[int], None]) -> None:
     update_operation(web.engine, id, **ended, steps=[{**step, "state": "success"}])
     expect(state).to_have_text("Success")
     take(3000)
-
-
-def test_the_executive_summary_on_a_phone(chromium: Chromium, tmp_path: Path) -> None:
-    path = Path(os.environ.get("PICTURES") or tmp_path) / "executive-summary.png"
-    html = content_of(_weekly_summary()).html or ""
-
-    with chromium.blank(width=375, device_scale_factor=1.5) as page:
-        page.set_content(html)
-        expect(page.get_by_text("1 of 2 domains is published")).to_be_visible()
-        page.screenshot(path=path, full_page=True)
-
-    assert path.stat().st_size > 10_000
-
-
-def _weekly_summary() -> Summary:
-    """Return the ninth weekly summary of an app with one domain that is not published yet."""
-    now = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
-    chance, week = random.Random(9), timedelta(weeks=1)
-    amounts = [1_030_000 + 27_000 * n + chance.randrange(20_000) for n in range(8)]
-    past = Past(tuple(
-        {
-            "at": (now - (8 - n) * week).isoformat(),
-            "domains": {"orders": {"rows": 30_473, "sums": {"amount": one, "quantity": 46_765}}},
-        }
-        for n, one in enumerate(amounts)
-    ))  # fmt: skip
-    figures = {
-        "amount": {"filled": 31_416, "sum": 1_284_310.5},
-        "quantity": {"filled": 31_416, "sum": 48_211},
-        "unit_price": {"filled": 31_416, "sum": 1_239_989},
-    }
-    shown = Snapshot(
-        uuid4(), "orders", "path", 31_416, 10, "d", {}, {"columns": figures}, now - 3 * HOUR
-    )
-    orders = Domain("orders", {}, shown, shown, now - HOUR / 12, now)
-    returns = Domain("returns", {}, None, None, None, None)
-    parts, _kept = summarise([orders, returns], past, now)
-    error = "domain returns: https://example.com/returns.csv answered 503"
-    failures = (ActionFailures("nightly import", 2, 0, 1, now - 5 * HOUR, error),)
-    return Summary(
-        "Three bicycle shops", now, "Europe/Paris", parts, past.last_at, now - week, failures
-    )
