@@ -1,9 +1,11 @@
-"""The picture of docs/dev/architecture.md, and the places that it and tick.md name, are there."""
+"""The picture of the rooms is true, and a commit is checked by what make lint runs."""
 
 import re
 from pathlib import Path
+from typing import Any
 
 import grimp
+import yaml
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/dev/architecture.md").read_text(encoding="utf-8")
@@ -52,3 +54,27 @@ def test_no_folder_has_many_more_than_twenty_files() -> None:
     sizes = {str(folder.relative_to(ROOT)): len([*folder.glob("*.py")]) for folder in folders}
 
     assert {name: size for name, size in sizes.items() if size > 23} == {}
+
+
+CONFIGURATION = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+HOOKS: list[dict[str, Any]] = [
+    hook for source in CONFIGURATION["repos"] for hook in source["hooks"]
+]
+
+
+def linted() -> list[str]:
+    """Return the commands of `make lint`."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    found = re.search(r"^lint:.*\n((?:\t.*\n)+)", makefile, re.M)
+    assert found is not None
+    return [line.strip().replace("$(BIN)", ".venv/bin") for line in found[1].splitlines()]
+
+
+def test_hooks_run_what_make_lint_runs() -> None:
+    assert [hook["entry"] for hook in HOOKS] == linted()
+
+
+def test_hooks_install_nothing_and_check_the_whole_tree() -> None:
+    assert [source["repo"] for source in CONFIGURATION["repos"]] == ["local"]
+    assert all(hook["language"] == "system" for hook in HOOKS)
+    assert not any(hook["pass_filenames"] for hook in HOOKS)
