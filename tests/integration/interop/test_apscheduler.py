@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -34,6 +35,7 @@ from tests.tables import table
 NOW = utc_now()
 CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None, commands=None)
 WORK = Work(lambda name: fnmatchcase(name, "builtins.*"), "shop")
+BY_PYTHON = Work(lambda _name: False, "shop", "/opt/shop/bin/python")
 PARIS = "Europe/Paris"
 app = Celery("shop", set_as_current=False)
 
@@ -88,32 +90,42 @@ def fill(scheduler: Any) -> None:  # noqa: PLR0915 - a table
     add("an instant", daily, args=[datetime(2026, 1, 1, tzinfo=UTC)])
 
 
+def stored_in(url: str = "") -> BackgroundScheduler:
+    """Return a scheduler with a job store of its own, or with none, which has not started."""
+    jobstores = {"default": SQLAlchemyJobStore(url)} if url else {}
+    return BackgroundScheduler(jobstores=jobstores, timezone="UTC")
+
+
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The URL of a job store that a real scheduler has filled."""
     url = f"sqlite:///{tmp_path_factory.mktemp('store')}/jobs.db"
-    scheduler = BackgroundScheduler(jobstores={"default": SQLAlchemyJobStore(url)}, timezone="UTC")
+    scheduler = stored_in(url)
     scheduler.start(paused=True)
     fill(scheduler)
     scheduler.shutdown()
     return url
 
 
-def exported(url: str) -> Any:
-    """Return what a scheduler with that store exports, which has not started."""
-    jobstores = {"default": SQLAlchemyJobStore(url)}
-    return json.loads(json.dumps(jobs_of(BackgroundScheduler(jobstores=jobstores, timezone="UTC"))))
-
-
-def moved(written: object, work: Work = WORK) -> dict[str, Outcome]:
-    """Return what becomes of jobs, by their ids."""
-    entries = entries_of(written_jobs(written), "jobs.json", work, NOW)
+def moved(
+    scheduler: BackgroundScheduler, work: Work = WORK, now: datetime = NOW
+) -> dict[str, Outcome]:
+    """Return what becomes of the jobs of a scheduler, by their ids."""
+    written = json.loads(json.dumps(jobs_of(scheduler)))
+    entries = entries_of(written_jobs(written), "jobs.json", work, now)
     return {one.name: one for one in outcomes(entries, CONTEXT)}
+
+
+def only_moved(work: Work, function: Any, **given: Any) -> Outcome:
+    """Return what becomes of one job."""
+    scheduler = stored_in()
+    scheduler.add_job(function, cron(hour=7), id="it", **given)
+    return moved(scheduler, work)["it"]
 
 
 @pytest.fixture(scope="module")
 def found(store: str) -> dict[str, Outcome]:
-    return moved(exported(store))
+    return moved(stored_in(store))
 
 
 def test_each_kind_of_outcome(found: Mapping[str, Outcome]) -> None:
@@ -164,10 +176,10 @@ def test_what_is_refused(found: Mapping[str, Outcome], name: str, why: str) -> N
 
 
 def test_a_scheduler_without_a_store_writes_the_same(found: Mapping[str, Outcome]) -> None:
-    scheduler = BackgroundScheduler(timezone="UTC")
+    scheduler = stored_in()
     fill(scheduler)
 
-    it = moved(json.loads(json.dumps(jobs_of(scheduler))))
+    it = moved(scheduler)
 
     assert {name: one.document for name, one in it.items()} == {
         name: one.document for name, one in found.items()
@@ -175,8 +187,7 @@ def test_a_scheduler_without_a_store_writes_the_same(found: Mapping[str, Outcome
 
 
 def test_a_job_that_the_code_adds_stands_for_the_stored_one(store: str) -> None:
-    jobstores = {"default": SQLAlchemyJobStore(store)}
-    scheduler = BackgroundScheduler(jobstores=jobstores, timezone="UTC")
+    scheduler = stored_in(store)
     scheduler.add_job(print, cron(hour=8), id="daily", replace_existing=True)
 
     jobs = [one for one in jobs_of(scheduler)["jobs"] if one["id"] == "daily"]
@@ -190,14 +201,14 @@ def test_a_stored_job_whose_function_is_gone_is_named_and_stays_in_its_store(
     url = f"sqlite:///{tmp_path}/jobs.db"
     monkeypatch.setattr(sys.modules[__name__], "gone", lambda: None, raising=False)
     monkeypatch.setattr(sys.modules[__name__].__dict__["gone"], "__qualname__", "gone")
-    scheduler = BackgroundScheduler(jobstores={"default": SQLAlchemyJobStore(url)}, timezone="UTC")
+    scheduler = stored_in(url)
     scheduler.start(paused=True)
     scheduler.add_job(f"{__name__}:gone", cron(hour=7), id="it")
     scheduler.add_job(print, cron(hour=7), id="other")
     scheduler.shutdown()
     monkeypatch.delattr(sys.modules[__name__], "gone")
 
-    first, again = moved(exported(url)), moved(exported(url))
+    first, again = moved(stored_in(url)), moved(stored_in(url))
 
     assert (first["it"].kind, first["other"].kind) == ("cannot", "same")
     assert "its store cannot restore it" in first["it"].why
@@ -206,7 +217,7 @@ def test_a_stored_job_whose_function_is_gone_is_named_and_stays_in_its_store(
 
 def test_a_store_that_cannot_be_read_is_one_sentence() -> None:
     with pytest.raises(SystemExit) as ended:
-        exported("sqlite:////nowhere/jobs.db")
+        jobs_of(stored_in("sqlite:////nowhere/jobs.db"))
 
     assert str(ended.value).startswith("error: the jobs of the store 'default' cannot be read: ")
 
@@ -235,19 +246,15 @@ async def waits() -> None: ...
 def test_a_function_that_no_other_process_can_call_is_refused(
     function: Any, why: str | None
 ) -> None:
-    scheduler = BackgroundScheduler(timezone="UTC")
+    scheduler = stored_in()
     scheduler.add_job(function, cron(hour=7), id="it", args=[1] if function == print else [])
     scheduler.add_job(print, cron(hour=7), id="other", args=["a"])
-    made = json.loads(json.dumps(jobs_of(scheduler)))
-    work = Work(lambda _: True, "shop")
 
-    it, other = outcomes(entries_of(written_jobs(made), "x", work, NOW), CONTEXT)
+    found = moved(scheduler, Work(lambda _: True, "shop"))
 
-    assert other.kind == "same"
-    assert (it.kind, why or "") == (
-        "cannot" if why else "same",
-        why if why and why in it.why else "",
-    )
+    assert found["other"].kind == "same"
+    assert found["it"].kind == ("cannot" if why else "same")
+    assert (why or "") in found["it"].why
 
 
 STARTS = """
@@ -268,6 +275,15 @@ sched.add_job(tick, "cron", hour=7, id="daily")
 """
 
 
+def read(folder: Path, module: str, name: str) -> subprocess.CompletedProcess[str]:
+    """Let the command read the scheduler of that name in a module."""
+    (folder / "clock.py").write_text(module)
+    command = [sys.executable, "-m", "minutebook", "apscheduler", "-s", f"clock:{name}"]
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
 @pytest.mark.parametrize(
     ("module", "kind", "made", "end"),
     table(__file__, "a_module_that_starts_its_scheduler_is_read_without_running_a_job"),
@@ -275,12 +291,7 @@ sched.add_job(tick, "cron", hour=7, id="daily")
 def test_a_module_that_starts_its_scheduler_is_read_without_running_a_job(
     tmp_path: Path, module: str, kind: str, made: str, end: str
 ) -> None:
-    (tmp_path / "clock.py").write_text(STARTS.format(module=module, kind=kind, made=made) + end)
-    command = [sys.executable, "-m", "minutebook", "apscheduler", "-s", "clock:sched"]
-
-    ran = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
-    )
+    ran = read(tmp_path, STARTS.format(module=module, kind=kind, made=made) + end, "sched")
 
     assert ran.returncode == 0, ran.stderr
     assert [one["id"] for one in json.loads(ran.stdout)["jobs"]] == ["tick", "daily"]
@@ -293,12 +304,7 @@ def test_a_module_that_starts_its_scheduler_is_read_without_running_a_job(
 
 @pytest.mark.parametrize("name", ["nothing", "make", "make.it"])
 def test_a_scheduler_inside_a_function_is_answered_with_advice(tmp_path: Path, name: str) -> None:
-    (tmp_path / "clock.py").write_text("def make():\n    pass\n")
-    command = [sys.executable, "-m", "minutebook", "apscheduler", "-s", f"clock:{name}"]
-
-    ran = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
-    )
+    ran = read(tmp_path, "def make():\n    pass\n", name)
 
     assert ran.returncode != 0
     assert "write a module that calls it, such as scheduler = make()" in ran.stderr
@@ -306,8 +312,7 @@ def test_a_scheduler_inside_a_function_is_answered_with_advice(tmp_path: Path, n
 
 
 def test_a_python_runs_functions_that_are_no_tasks(store: str) -> None:
-    work = Work(lambda _name: False, "shop", "/opt/shop/bin/python")
-    made = moved(exported(store), work)["a command"]
+    made = moved(stored_in(store), BY_PYTHON)["a command"]
 
     assert (made.kind, made.document is None) == ("same", False)
     run = (made.document or {})["operations"]["command"]["run"]
@@ -344,12 +349,7 @@ def renamed(shop: str) -> None: ...
 def test_a_task_of_another_name_is_sent_by_its_own_to_its_own_queue(
     function: Any, given: Mapping[str, Any], step: Mapping[str, Any]
 ) -> None:
-    scheduler = BackgroundScheduler(timezone="UTC")
-    scheduler.add_job(function, cron(hour=7), id="it", **given)
-    made = json.loads(json.dumps(jobs_of(scheduler)))
-    work = Work(lambda name: name == "shop.renamed", "shop")
-
-    (it,) = outcomes(entries_of(written_jobs(made), "x", work, NOW), CONTEXT)
+    it = only_moved(Work(lambda name: name == "shop.renamed", "shop"), function, **given)
 
     assert it.document is not None, it.why
     task = {"task": "shop.renamed", "args": ["Paris"], "expires": 60, **step}
@@ -365,12 +365,7 @@ def test_a_task_of_another_name_is_sent_by_its_own_to_its_own_queue(
     ],
 )
 def test_a_python_gets_what_json_holds_of_arguments(args: list[Any], remark: str | None) -> None:
-    scheduler = BackgroundScheduler(timezone="UTC")
-    scheduler.add_job(print, cron(hour=7), id="it", args=args)
-    made = json.loads(json.dumps(jobs_of(scheduler)))
-    work = Work(lambda _name: False, "shop", "/opt/shop/bin/python")
-
-    (it,) = outcomes(entries_of(written_jobs(made), "x", work, NOW), CONTEXT)
+    it = only_moved(BY_PYTHON, print, args=args)
 
     assert it.remarks == ((remark,) if remark else ())
 
@@ -388,8 +383,6 @@ def test_another_document_is_refused(document: object) -> None:
 
 
 def test_random_crontabs_are_due_when_apscheduler_fires() -> None:
-    from random import Random
-
     random = Random(13)
 
     def field(low: int, high: int) -> str:
@@ -399,13 +392,11 @@ def test_random_crontabs_are_due_when_apscheduler_fires() -> None:
         ranged = f"{first}-{last}" if step >= last - first else f"{first}-{last}/{step}"
         return random.choice(["*", "*/3", str(first), ranged])
 
-    scheduler = BackgroundScheduler(timezone="UTC")
+    scheduler = stored_in()
     for number in range(40):
         fields = {"minute": (0, 59), "hour": (0, 23), "day_of_week": (0, 6), "month": (1, 12)}
         texts = {name: field(*bounds) for name, bounds in fields.items()}
         scheduler.add_job("builtins:print", cron(**texts, zone="UTC"), id=str(number))
-    made = jobs_of(scheduler)
 
     # Not that of the module: they are due from now on.
-    entries = entries_of(written_jobs(made), "jobs.json", WORK, utc_now())
-    assert {one.kind for one in outcomes(entries, CONTEXT)} == {"same"}
+    assert {one.kind for one in moved(scheduler, now=utc_now()).values()} == {"same"}

@@ -41,8 +41,8 @@ def app(broker: Broker) -> Iterator[Celery]:
     app.close()
 
 
-def save(app: Celery, name: str, schedule: object, **rest: Any) -> None:
-    RedBeatSchedulerEntry(name, "shop.tasks.run", schedule, app=app, **rest).save()
+def save(app: Celery, name: str, schedule: object, task: str = "run", **rest: Any) -> None:
+    RedBeatSchedulerEntry(name, f"shop.tasks.{task}", schedule, app=app, **rest).save()
 
 
 def found(app: Celery) -> dict[str, Outcome]:
@@ -225,14 +225,11 @@ def test_the_keys_of_redbeat_are_read_with_the_routes_of_the_application(
 ) -> None:
     app.conf.redbeat_key_prefix = "shop[1]:"
 
-    def keep(name: str, schedule: object, task: str = "run", **rest: Any) -> None:
-        RedBeatSchedulerEntry(name, f"shop.tasks.{task}", schedule, app=app, **rest).save()
-
-    keep("daily", crontab("5", 0), args=["Paris"], options={"priority": 3})
-    keep("often", schedule(timedelta(minutes=15)), enabled=False)
-    keep("routed", crontab("5", 0), task="routed")
-    keep("by rule", rrule("WEEKLY", NOW, byweekday=[0, 2]))
-    keep("at an instant", crontab("5", 0), kwargs={"day": NOW})
+    save(app, "daily", crontab("5", 0), args=["Paris"], options={"priority": 3})
+    save(app, "often", schedule(timedelta(minutes=15)), enabled=False)
+    save(app, "routed", crontab("5", 0), task="routed")
+    save(app, "by rule", rrule("WEEKLY", NOW, byweekday=[0, 2]))
+    save(app, "at an instant", crontab("5", 0), kwargs={"day": NOW})
     with Redis.from_url(broker.url) as client:
         client.hset("shop[1]:broken", "definition", "{")
         before = everything(client)
