@@ -1,4 +1,5 @@
 from datetime import UTC, datetime
+from time import process_time
 from typing import Any
 from uuid import uuid4
 
@@ -7,6 +8,7 @@ import pytest
 from services.actions import Revision
 from services.actions.page import ActionPage, figures_of, last_trouble, since_when
 from services.operations.last_runs import LastRun
+from services.overview.errors import alike
 from services.upcoming import Action
 from tests.ticks import HOUR
 
@@ -77,3 +79,23 @@ def test_a_pause_begins_with_the_first_revision_that_has_it() -> None:
     older = (revision(3, active=False), revision(2))
     assert since_when(page("paused", revisions=older)) is None
     assert since_when(page("quarantined")) == DUE
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        ("no printer in room 7", "no printer in room …"),
+        ("  host-7: 12 of /tmp/a1/b", "… … of …"),
+        ("no such host", "no such host"),
+        ("KeyError('user_7')", "KeyError('user_7')"),
+    ],
+)
+def test_words_with_a_digit_are_left_out_if_others_are_left(error: str, text: str) -> None:
+    assert alike(error) == text
+
+
+def test_an_error_of_one_long_word_is_read_once() -> None:
+    began = process_time()
+    alike("x" * 20_000)
+
+    assert process_time() - began < 0.5

@@ -10,7 +10,7 @@ from models.store.installation_facts import Known, Waiting
 from models.store.pauses import Pause, PauseKind
 from models.store.workers import Readers
 from models.worker_kinds import HTTP, OURS
-from runtime.config import Settings, load_settings
+from runtime.config import load_settings
 from services.daemon import Daemon
 from services.doctor.disk import Disk
 from services.verdict import Finding, Kind, Severity, State, verdict_of
@@ -41,11 +41,6 @@ PAUSE = Pause(PauseKind.ALL, "", None, "ann", None, NOW, NOW + MINUTE, None, Non
 WAITS = Waiting("minutebook.quick", is_known=True, count=3, since=NOW - MINUTE)
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return load_settings(tmp_path, {})
-
-
 def known(**changes: Any) -> Facts:
     return replace(WELL, known=replace(WELL.known, **changes))
 
@@ -54,8 +49,13 @@ def ticking(report: dict[str, Any], **changes: Any) -> Daemon:
     return DAEMON.model_copy(update={"report": report, **changes})
 
 
-def test_nothing_is_found_where_all_is_well(settings: Settings) -> None:
-    assert list(findings_of(WELL, settings, FREE)) == []
+def found(facts: Facts, disk: Disk | None = FREE, database_url: str = "") -> list[Finding]:
+    environ = {"SCHED_DATABASE_URL": database_url} if database_url else {}
+    return [*findings_of(facts, load_settings(Path("/nowhere"), environ), disk)]
+
+
+def test_nothing_is_found_where_all_is_well() -> None:
+    assert found(WELL) == []
 
 
 TICKED = {"finished_at": NOW, "report": {}}
@@ -158,36 +158,29 @@ FACTS: dict[str, tuple[Facts, Kind, Severity, str]] = {
 
 @pytest.mark.parametrize(("facts", "kind", "severity", "text"), FACTS.values(), ids=FACTS)
 def test_each_fact_makes_its_finding(
-    settings: Settings, facts: Facts, kind: Kind, severity: Severity, text: str
+    facts: Facts, kind: Kind, severity: Severity, text: str
 ) -> None:
-    (found,) = findings_of(facts, settings, FREE)
+    (made,) = found(facts)
 
-    assert (found.kind, found.severity, found.text) == (kind, severity, text)
-    assert found.remedy
+    assert (made.kind, made.severity, made.text) == (kind, severity, text)
+    assert made.remedy
 
 
-def test_a_broker_is_down_since_the_first_tick_that_could_not_reach_it(
-    settings: Settings,
-) -> None:
+def test_a_broker_is_down_since_the_first_tick_that_could_not_reach_it() -> None:
     down = {"broker_error": "refused"}
     reports: tuple[dict[str, str], ...] = (down, {}, down, down)
     ticks = [
         {"finished_at": NOW - (3 - n) * MINUTE, "report": report}
         for n, report in enumerate(reports)
     ]
-    facts = replace(WELL, daemon=ticking(down), ticks=ticks)
 
-    (found,) = findings_of(facts, settings, FREE)
+    (made,) = found(replace(WELL, daemon=ticking(down), ticks=ticks))
 
-    assert found.since == NOW - MINUTE
+    assert made.since == NOW - MINUTE
 
 
-def test_consumers_of_an_application_that_does_not_follow_are_not_missed(
-    settings: Settings,
-) -> None:
-    facts = replace(WELL, waiting=(replace(WAITS, queue="orders", is_known=False),))
-
-    assert list(findings_of(facts, settings, FREE)) == []
+def test_consumers_of_an_application_that_does_not_follow_are_not_missed() -> None:
+    assert found(replace(WELL, waiting=(replace(WAITS, queue="orders", is_known=False),))) == []
 
 
 @pytest.mark.parametrize(
@@ -201,61 +194,52 @@ def test_consumers_of_an_application_that_does_not_follow_are_not_missed(
     ],
 )
 def test_a_queue_of_the_application_that_may_be_read_is_well(
-    settings: Settings, queue: str, its: Watched, is_ticking: bool
+    queue: str, its: Watched, is_ticking: bool
 ) -> None:
     facts = known(celery_queues={queue: its})
     facts = replace(facts, daemon=ticking({}, is_ticking=is_ticking))
 
-    assert Kind.QUEUE_UNREAD not in [one.kind for one in findings_of(facts, settings, FREE)]
+    assert Kind.QUEUE_UNREAD not in [one.kind for one in found(facts)]
 
 
 @pytest.mark.parametrize(
-    ("database", "severity"),
+    ("database_url", "severity"),
     [("", Severity.NOTE), ("postgresql://u:p@h/d", Severity.ATTENTION)],
 )
 def test_mail_that_goes_to_a_folder_is_a_note_on_a_laptop(
-    tmp_path: Path, database: str, severity: Severity
+    database_url: str, severity: Severity
 ) -> None:
-    settings = load_settings(tmp_path, {"SCHED_DATABASE_URL": database} if database else {})
+    (made,) = found(known(wants_mail=True), database_url=database_url)
 
-    (found,) = findings_of(known(wants_mail=True), settings, FREE)
-
-    assert (found.kind, found.severity) == (Kind.MAIL_UNSET, severity)
+    assert (made.kind, made.severity) == (Kind.MAIL_UNSET, severity)
 
 
 @pytest.mark.parametrize(
     ("free", "severity"), [(2**32, Severity.ATTENTION), (2**20, Severity.BROKEN)]
 )
-def test_a_disk_that_is_nearly_full_is_found(
-    settings: Settings, free: int, severity: Severity
-) -> None:
-    full = FREE.model_copy(update={"free": free, "is_nearly_full": True})
+def test_a_disk_that_is_nearly_full_is_found(free: int, severity: Severity) -> None:
+    (made,) = found(WELL, FREE.model_copy(update={"free": free, "is_nearly_full": True}))
 
-    (found,) = findings_of(WELL, settings, full)
-
-    assert (found.kind, found.severity) == (Kind.DISK, severity)
+    assert (made.kind, made.severity) == (Kind.DISK, severity)
 
 
-def test_a_small_app_hears_nothing_of_the_machine_and_of_others(settings: Settings) -> None:
+def test_a_small_app_hears_nothing_of_the_machine_and_of_others() -> None:
     full = FREE.model_copy(update={"free": 0, "is_nearly_full": True})
     facts = known(notices_failed=2, went_back=(NOW, "run 7 of another app is absent"))
     fast = {**WORKER, "skew_s": 9.0}
     facts = replace(facts, readers=Readers((fast,), (FOLLOWER,)))
 
-    assert len(list(findings_of(facts, settings, full))) == 5
-    assert list(findings_of(facts, settings, None)) == []
+    assert (len(found(facts, full)), found(facts, None)) == (5, [])
 
 
 @pytest.mark.parametrize("key", ["broker_error", "application_broker_error"])
-def test_a_small_app_hears_that_a_broker_is_down_and_not_where_it_is(
-    settings: Settings, key: str
-) -> None:
+def test_a_small_app_hears_that_a_broker_is_down_and_not_where_it_is(key: str) -> None:
     facts = replace(WELL, daemon=ticking({key: "Redis at 10.0.0.5:6379 refuses connections"}))
 
-    (seen,) = findings_of(facts, settings, None)
+    (made,) = found(facts, None)
 
-    assert "10.0.0.5" not in seen.text
-    assert seen.severity is Severity.BROKEN
+    assert "10.0.0.5" not in made.text
+    assert made.severity is Severity.BROKEN
 
 
 @pytest.mark.parametrize(
@@ -267,24 +251,20 @@ def test_a_small_app_hears_that_a_broker_is_down_and_not_where_it_is(
         (HTTP.listed("scrape"), "application_broker_error", "refused"),
     ],
 )
-def test_only_what_a_broker_carries_waits_for_it(
-    settings: Settings, queue: str, key: str, text: str
-) -> None:
+def test_only_what_a_broker_carries_waits_for_it(queue: str, key: str, text: str) -> None:
     waits = replace(WAITS, queue=queue, is_known=False)
-    facts = replace(WELL, daemon=ticking({key: "refused"}), waiting=(waits,))
 
-    (found,) = findings_of(facts, settings, FREE)
+    (made,) = found(replace(WELL, daemon=ticking({key: "refused"}), waiting=(waits,)))
 
-    assert found.text == text
+    assert made.text == text
 
 
-def test_each_module_that_is_not_imported_is_another_finding(settings: Settings) -> None:
+def test_each_module_that_is_not_imported_is_another_finding() -> None:
     its = {**WORKER, "step_failures": {"shop.one": "no", "shop.two": "no"}}
-    facts = replace(WELL, readers=Readers((its,), ()))
 
-    found = list(findings_of(facts, settings, FREE))
+    made = found(replace(WELL, readers=Readers((its,), ())))
 
-    assert len(broken(found, "here")) == len(found) == 2
+    assert len(broken(made, "here")) == len(made) == 2
 
 
 def finding(kind: Kind, severity: Severity, action: str | None = None) -> Finding:

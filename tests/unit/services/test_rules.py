@@ -1,14 +1,21 @@
+"""What is said of a rule: its words, its zone, and how croniter would run it at clock changes."""
+
 from datetime import UTC, datetime
 
 import pytest
 
 from cron import CronSchedule, clock_changes
-from services.actions.rules import YEAR, croniter_comparison, daylight_notes
+from services.actions.rules import (
+    YEAR,
+    croniter_comparison,
+    daylight_notes,
+    rules_in_words,
+    zone_of,
+)
 from tests.factories import make_plan, make_rule
 
 NOW = datetime(2026, 11, 25, tzinfo=UTC)
-
-
+AT = "2026-12-01T14:00:00Z"
 PARIS_IN_SPRING = (
     "2027-03-28 02:30 does not exist in Europe/Paris: runs at Sun 2027-03-28 03:00 +02:00"
 )
@@ -53,3 +60,22 @@ def test_an_occurrence_that_croniter_lacks_is_named_too() -> None:
     assert croniter_comparison(schedule.rule, change).only_ours == (
         datetime(2024, 4, 6, 15, 10, tzinfo=UTC),
     )
+
+
+@pytest.mark.parametrize(
+    ("minutes", "words"),
+    [(1, "every minute"), (90, "every 1 hour 30 minutes"), (120, "every 2 hours")],
+)
+def test_an_interval_is_a_rhythm_in_words(minutes: int, words: str) -> None:
+    plan = make_plan(make_rule(every=f"PT{minutes}M", starting_at=AT))
+
+    assert rules_in_words(plan, "UTC") == (f"{words}, counted from {AT}",)
+
+
+def test_a_due_date_is_shown_in_its_own_zone() -> None:
+    plan = make_plan(make_rule(due_date=AT, timezone="America/New_York"))
+
+    assert rules_in_words(plan, "UTC") == (
+        "once, on Tue 2026-12-01 09:00 -05:00, America/New_York",
+    )
+    assert zone_of(plan, "UTC") == "America/New_York"
