@@ -37,8 +37,7 @@ def test_every_zone_behaves_like_debian_at_its_changes(year: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("zone", "year", "number"),
-    table(__file__, "an_odd_change_behaves_as_in_debian"),
+    ("zone", "year", "number"), table(__file__, "an_odd_change_behaves_as_in_debian")
 )
 def test_an_odd_change_behaves_as_in_debian(zone: str, year: int, number: int) -> None:
     found = list(changes(zone, second_of(year) - 86400, second_of(year + 1) - 86400))

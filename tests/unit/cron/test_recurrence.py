@@ -128,10 +128,7 @@ def test_a_wrong_rule_is_refused_with_what_to_write(text: str, remedy: str) -> N
     assert remedy in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    "text",
-    table(__file__, "a_rule_that_never_fires_is_refused_at_once"),
-)
+@pytest.mark.parametrize("text", table(__file__, "a_rule_that_never_fires_is_refused_at_once"))
 def test_a_rule_that_never_fires_is_refused_at_once(text: str) -> None:
     minutes = RecurrentMinutes(read_recurrence(text), [540], date(2026, 11, 25))
 

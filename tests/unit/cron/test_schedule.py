@@ -6,13 +6,15 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from cron import CronSchedule
+from cron import CronSchedule, clock_changes
+from tests.tables import table
 from tests.unit.cron.work import lines_run
 
 FACTS = json.loads(Path(__file__).with_name("facts.json").read_text())
 FIRST = datetime(1970, 1, 1, tzinfo=UTC)
 LAST = datetime(2199, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
+YEAR = (datetime(2027, 1, 1, tzinfo=UTC), datetime(2028, 1, 1, tzinfo=UTC))
 
 
 def at(text: str) -> datetime:
@@ -168,3 +170,20 @@ def test_no_call_takes_long_however_far_it_looks(rule: str) -> None:
     assert lines_run(lambda: schedule.next(LAST)) < 2_000
     assert lines_run(lambda: schedule.previous(FIRST)) < 2_000
     assert lines_run(lambda: schedule.last(FIRST, LAST)) < 2_000
+
+
+@pytest.mark.parametrize(("rule", "zone", "expected"), table(__file__, "a_year_of_changes"))
+def test_a_year_of_changes(rule: str, zone: str, expected: list[list[object]]) -> None:
+    found = clock_changes(CronSchedule(rule, zone), *YEAR)
+
+    assert expected == [
+        [one.named, one.is_gap, [f"{at:%Y-%m-%dT%H:%MZ}" for at in one.runs_at]] for one in found
+    ]
+
+
+def test_the_range_is_open_at_its_beginning() -> None:
+    schedule = CronSchedule("30 2 * * *", "Europe/Paris")
+    change = datetime(2027, 3, 28, 1, tzinfo=UTC)
+
+    assert clock_changes(schedule, change, YEAR[1])[0].named == "2027-10-31 02:30"
+    assert clock_changes(schedule, YEAR[0], change)[0].at == change

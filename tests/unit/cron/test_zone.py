@@ -23,8 +23,7 @@ DISTINCT = distinct_names()
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
-    table(__file__, "a_zone_keeps_its_name_in_canonical_spelling"),
+    ("name", "expected"), table(__file__, "a_zone_keeps_its_name_in_canonical_spelling")
 )
 def test_a_zone_keeps_its_name_in_canonical_spelling(name: str, expected: str) -> None:
     assert expected == CronSchedule("* * * * *", name).zone

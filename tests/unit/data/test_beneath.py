@@ -56,10 +56,7 @@ def test_the_root_itself_may_be_a_link(root: Path) -> None:
     assert read(link, "a.csv") == read(link, "absolute.csv") == "a"
 
 
-@pytest.mark.parametrize(
-    ("name", "error"),
-    table(__file__, "all_else_is_refused_at_once"),
-)
+@pytest.mark.parametrize(("name", "error"), table(__file__, "all_else_is_refused_at_once"))
 def test_all_else_is_refused_at_once(
     root: Path, name: str, error: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,10 +15,7 @@ def rule(minute: str, hour: str, day: str = "*", month: str = "*", weekday: str 
     return Crontab((minute, hour, day, month, weekday), "UTC").rule
 
 
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    table(__file__, "a_crontab_is_written_as_a_rule"),
-)
+@pytest.mark.parametrize(("fields", "expected"), table(__file__, "a_crontab_is_written_as_a_rule"))
 def test_a_crontab_is_written_as_a_rule(fields: list[str], expected: str) -> None:
     assert expected == rule(*fields)
 

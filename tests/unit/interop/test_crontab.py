@@ -61,8 +61,7 @@ def test_a_plain_line_becomes_a_program_with_crons_own_policy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "command"),
-    table(__file__, "a_command_keeps_its_shell_input_and_settings"),
+    ("line", "command"), table(__file__, "a_command_keeps_its_shell_input_and_settings")
 )
 def test_a_command_keeps_its_shell_input_and_settings(line: str, command: object) -> None:
     assert only(line).document["operations"]["command"] == command
@@ -78,8 +77,7 @@ def test_mailto_becomes_a_hook_and_says_what_differs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "why", "instead"),
-    table(__file__, "what_cannot_move_says_what_to_do_instead"),
+    ("line", "why", "instead"), table(__file__, "what_cannot_move_says_what_to_do_instead")
 )
 def test_what_cannot_move_says_what_to_do_instead(line: str, why: str, instead: str) -> None:
     found = only(line)
@@ -141,10 +139,7 @@ def test_a_program_with_the_name_of_an_account_runs(command: str) -> None:
     assert only(f"0 1 * * * {command}").kind == "same"
 
 
-@pytest.mark.parametrize(
-    ("line", "why"),
-    table(__file__, "lines_of_another_form_are_refused"),
-)
+@pytest.mark.parametrize(("line", "why"), table(__file__, "lines_of_another_form_are_refused"))
 def test_lines_of_another_form_are_refused(line: str, why: str) -> None:
     found = only(line)
 

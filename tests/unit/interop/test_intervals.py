@@ -32,10 +32,7 @@ def of(only: Entry | Refused) -> tuple[object, tuple[str, ...]]:
     return only.when.get("starting_at"), (*found.remarks, *found.unknown)
 
 
-@pytest.mark.parametrize(
-    ("said", "starting_at", "remarks"),
-    table(__file__, "an_entry_of_beat"),
-)
+@pytest.mark.parametrize(("said", "starting_at", "remarks"), table(__file__, "an_entry_of_beat"))
 def test_an_entry_of_beat(
     said: Mapping[str, str], starting_at: str | None, remarks: list[str]
 ) -> None:
@@ -47,8 +44,7 @@ def test_an_entry_of_beat(
 
 
 @pytest.mark.parametrize(
-    ("said", "starting_at", "remarks"),
-    table(__file__, "a_job_of_apscheduler"),
+    ("said", "starting_at", "remarks"), table(__file__, "a_job_of_apscheduler")
 )
 def test_a_job_of_apscheduler(
     said: Mapping[str, Any], starting_at: str | None, remarks: list[str]

@@ -40,8 +40,7 @@ def days(first: datetime, count: int = 5) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("schedule", "next_at", "more"),
-    table(__file__, "other_next_instants_are_a_difference"),
+    ("schedule", "next_at", "more"), table(__file__, "other_next_instants_are_a_difference")
 )
 def test_other_next_instants_are_a_difference(
     schedule: Mapping[str, object], next_at: list[str], more: Mapping[str, str]

@@ -75,10 +75,7 @@ def test_an_action_becomes_a_job_that_sends_its_task() -> None:
     assert (job.misfire_grace_time, job.coalesce, job.max_instances) == (300, True, 1)
 
 
-@pytest.mark.parametrize(
-    ("when", "rest"),
-    table(__file__, "a_job_fires_when_its_action_is_due"),
-)
+@pytest.mark.parametrize(("when", "rest"), table(__file__, "a_job_fires_when_its_action_is_due"))
 def test_a_job_fires_when_its_action_is_due(when: object, rest: Any) -> None:
     found = moved(when, **rest)
     until = NOW + timedelta(days=120)

@@ -119,10 +119,7 @@ def test_what_beat_does_not_do_is_said(policy: dict[str, Any], said: str) -> Non
     assert any(said in remark for remark in found.remarks)
 
 
-@pytest.mark.parametrize(
-    ("change", "why"),
-    table(__file__, "what_beat_cannot_say_is_refused"),
-)
+@pytest.mark.parametrize(("change", "why"), table(__file__, "what_beat_cannot_say_is_refused"))
 def test_what_beat_cannot_say_is_refused(change: dict[str, Any], why: str) -> None:
     found = moved(**{"when": {"cron_rule": "5 0 * * *"}, **change})
 

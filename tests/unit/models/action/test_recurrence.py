@@ -104,8 +104,7 @@ def test_a_rule_without_a_day_in_some_periods_is_warned_about(
 
 
 @pytest.mark.parametrize(
-    "rrule",
-    table(__file__, "a_rule_with_a_day_in_each_period_or_of_two_kinds_is_not_warned_about"),
+    "rrule", table(__file__, "a_rule_with_a_day_in_each_period_or_of_two_kinds_is_not_warned_about")
 )
 def test_a_rule_with_a_day_in_each_period_or_of_two_kinds_is_not_warned_about(rrule: str) -> None:
     rule = rule_of(rrule=rrule, at="09:00", starting_at="2027-01-31")

@@ -16,9 +16,8 @@ def parsed(parameters: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "told"),
-    table(__file__, "what_is_wrong_says_what_to_write"),
-)  # fmt: skip
+    ("parameters", "told"), table(__file__, "what_is_wrong_says_what_to_write")
+)
 def test_what_is_wrong_says_what_to_write(parameters: Any, told: str) -> None:
     with pytest.raises(InvalidAction) as refused:
         parsed(parameters)
