@@ -1,37 +1,44 @@
+"""What becomes of an entry: when it begins, whether it is due as before, what a fault says."""
+
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from celery import Celery
+from celery.schedules import schedule
 
+from interop.apscheduler_jobs import Work, written_jobs
+from interop.apscheduler_jobs import entries_of as jobs_entries
 from interop.beat_file import entries_of
+from interop.entries import Entry, Refused
 from interop.outcomes import Outcome, outcomes
 from interop.services.imports import Import, _moved
 from interop.texts import report
-from models.action.document import ParseContext
+from minutebook.beat import schedule_of
+from models.errors import InvalidDocument, Problem
 from models.values import format_instant
-from tasks.built_in import built_in_steps
+from tests.moved import CONTEXT, NOW
 from tests.tables import table
-from tests.ticks import DAY
+from tests.ticks import DAY, HOUR, MINUTE
 
-NOW = datetime(2026, 11, 26, 2, tzinfo=UTC)
-CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
+NIGHT = datetime(2026, 11, 26, 2, tzinfo=UTC)
+FOUR = NIGHT + 2 * HOUR
 CRONTAB: Mapping[str, object] = {"crontab": {"minute": "0", "hour": "4"}}
-FOUR = NOW + timedelta(hours=2)
+
+
+def entry_of(schedule: Mapping[str, object], at: datetime, **said: Any) -> Entry | Refused:
+    """Return the only entry of a schedule that beat wrote then."""
+    entry = {"name": "it", "task": "tasks.it", "schedule": schedule, **said}
+    written = {"minutebook_beat": 1, "celery": "5", "timezone": "UTC", "entries": [entry]}
+    (only,) = entries_of({**written, "written_at": format_instant(at)}, "beat.json", at)
+    return only
 
 
 def moved(schedule: Mapping[str, object], next_at: list[str] | None, **more: Any) -> Outcome:
-    entry = {"name": "it", "task": "tasks.it", "schedule": schedule, **more}
-    if next_at is not None:
-        entry["next_at"] = next_at
-    written = {
-        "minutebook_beat": 1,
-        "celery": "5.7.0",
-        "timezone": "UTC",
-        "written_at": format_instant(NOW),
-        "entries": [entry],
-    }
-    (only,) = outcomes(entries_of(written, "beat.json", NOW), CONTEXT)
+    known = {} if next_at is None else {"next_at": next_at}
+    (only,) = outcomes([entry_of(schedule, NIGHT, **known, **more)], CONTEXT)
     return only
 
 
@@ -80,7 +87,7 @@ def test_an_entry_whose_next_instants_are_not_known_is_not_compared() -> None:
 
 
 def test_the_report_shows_both_side_by_side() -> None:
-    one = _moved(moved(CRONTAB, days(FOUR - timedelta(hours=1))))
+    one = _moved(moved(CRONTAB, days(FOUR - HOUR)))
     made = Import(counts={}, entries=(one,))
 
     head, numbers, *_, place, names, first, second, _, _, _ = report(made, is_stored=True)
@@ -101,3 +108,69 @@ def test_what_most_entries_share_is_said_once_and_makes_none_differ_if_it_cannot
     assert lines[3].startswith("all 60 entries: its last run is unknown")
     assert all(len(line) <= 80 for line in lines)
     assert len(lines) < 20
+
+
+def of(only: Entry | Refused) -> tuple[object, tuple[str, ...]]:
+    """Return where an interval of 15 minutes begins, and what is said of it."""
+    assert isinstance(only, Entry)
+    assert isinstance(only.when, dict)
+    (found,) = outcomes([only], CONTEXT)
+    assert found.document is not None
+    return only.when.get("starting_at"), (*found.remarks, *found.unknown)
+
+
+@pytest.mark.parametrize(("said", "starting_at", "remarks"), table(__file__, "an_entry_of_beat"))
+def test_an_entry_of_beat(
+    said: Mapping[str, str], starting_at: str | None, remarks: list[str]
+) -> None:
+    assert of(entry_of({"every_s": 900}, NOW, **said)) == (starting_at, tuple(remarks))
+
+
+@pytest.mark.parametrize(
+    ("said", "starting_at", "remarks"), table(__file__, "a_job_of_apscheduler")
+)
+def test_a_job_of_apscheduler(
+    said: Mapping[str, Any], starting_at: str | None, remarks: list[str]
+) -> None:
+    trigger = {"type": "interval", "seconds": 900, "start_date": "2026-11-22T14:00:00+00:00"}
+    job = {"id": "it", "name": "it", "func": "shop:it", "trigger": trigger, **said}
+    made = {"minutebook_apscheduler": 1, "apscheduler": "3", "jobs": [job]}
+    (only,) = jobs_entries(written_jobs(made), "jobs.json", Work(lambda _: True), NOW)
+
+    assert of(only) == (starting_at, tuple(remarks))
+
+
+@pytest.mark.parametrize("minutes", [0, 1, 7, 14])
+def test_beat_itself_runs_it_then(minutes: int) -> None:
+    app = Celery("shop", set_as_current=False)
+    last_run_at = app.now().astimezone(UTC) - minutes * MINUTE
+    given = {"task": "t", "schedule": schedule(900), "last_run_at": last_run_at}
+    app.conf.beat_schedule = {"it": given}
+    (only,) = entries_of(json.loads(json.dumps(schedule_of(app))), "beat.json", NOW)
+    assert isinstance(only, Entry)
+    assert isinstance(only.when, dict)
+
+    _, next_s = schedule(900, app=app).is_due(last_run_at)
+    theirs = app.now() + timedelta(seconds=next_s)
+    ours = datetime.fromisoformat(only.when["starting_at"])
+    assert abs(theirs - ours) < timedelta(seconds=2)
+
+
+@pytest.mark.parametrize(
+    ("value", "remedy", "why", "instead"),
+    table(__file__, "the_two_halves_of_a_fault_are_sentences_of_their_own"),
+)
+def test_the_two_halves_of_a_fault_are_sentences_of_their_own(
+    value: object, remedy: str, why: str, instead: str
+) -> None:
+    refused = Refused.by("it", "file", InvalidDocument([Problem("x", value, remedy)]))
+
+    assert (refused.why, refused.instead) == (why, instead)
+
+
+def test_several_faults_are_all_named_and_the_same_advice_once() -> None:
+    problems = [Problem(key, n, "is no text; write a text") for n, key in enumerate("xy", 1)]
+
+    refused = Refused.by("it", "file", InvalidDocument(problems))
+
+    assert (refused.why, refused.instead) == ("x 1 is no text; y 2 is no text", "write a text")

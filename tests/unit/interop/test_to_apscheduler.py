@@ -11,14 +11,12 @@ from interop.exported import Exported
 from interop.outcomes import outcomes
 from interop.to_apscheduler import exported, text_of
 from minutebook.apscheduler import jobs_of
-from models.action.document import ParseContext, ScheduledActionModel, parse_action, plan_of
+from models.action.document import ScheduledActionModel, parse_action, plan_of
 from models.action.schedule import NO_UID
-from tasks.built_in import built_in_steps
+from tests.moved import CONTEXT, NOW
 from tests.tables import table
 from tests.unit.interop.test_to_beat import random_rule
 
-NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
-CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
 ALLOW = {"overlap": "allow"}
 app = Celery("shop", broker="redis://", set_as_current=False)
 
@@ -33,16 +31,17 @@ def moved(*given: Any, **rest: Any) -> Exported:
     return exported(action(*given, **rest))
 
 
-def send_task(*_args: object, **_kwargs: object) -> None:
-    """Stand for the method of a Celery application."""
-
-
-def loaded(found: Exported) -> Any:
+def scheduler_of(found: Exported) -> BackgroundScheduler:
     module: dict[str, Any] = {}
     exec(text_of([found]), module)
     scheduler = BackgroundScheduler(timezone="UTC")
+    module["add_jobs"](scheduler, app.send_task)
+    return scheduler
+
+
+def loaded(found: Exported) -> Any:
+    scheduler = scheduler_of(found)
     scheduler.start(paused=True)
-    module["add_jobs"](scheduler, send_task)
     (job,) = scheduler.get_jobs()
     scheduler.shutdown()
     return job
@@ -69,7 +68,7 @@ def test_an_action_becomes_a_job_that_sends_its_task() -> None:
 
     job = loaded(found)
     assert (found.kind, found.remarks) == ("same", ())
-    assert (job.id, job.func, job.args) == ("it's", send_task, ())
+    assert (job.id, job.func, job.args) == ("it's", app.send_task, ())
     call = {"name": "shop.close", "args": ["a'b", None], "kwargs": {"x": [1]}}
     assert job.kwargs == {**call, "queue": "orders", "priority": 0}
     assert (job.misfire_grace_time, job.coalesce, job.max_instances) == (300, True, 1)
@@ -95,12 +94,8 @@ def test_the_instants_of_random_rules_are_the_same() -> None:
 
 def test_what_is_exported_is_imported_as_it_was() -> None:
     made = moved({"cron_rule": "5 0 * * *", "timezone": "UTC"}, {"args": ["Paris"]})
-    module: dict[str, Any] = {}
-    exec(text_of([made]), module)
-    scheduler = BackgroundScheduler(timezone="UTC")
-    module["add_jobs"](scheduler, app.send_task)
 
-    jobs = written_jobs(jobs_of(scheduler))
+    jobs = written_jobs(jobs_of(scheduler_of(made)))
     (back,) = outcomes(entries_of(jobs, "jobs", Work(lambda _: False), NOW), CONTEXT)
     assert back.document is not None
     step = {"task": "shop.close", "args": ["Paris"]}

@@ -8,13 +8,11 @@ from celery.schedules import crontab, schedule
 from cron import CronSchedule
 from interop.exported import Exported
 from interop.to_beat import exported, text_of
-from models.action.document import ParseContext, parse_action
-from tasks.built_in import built_in_steps
+from models.action.document import parse_action
+from tests.moved import CONTEXT
 from tests.tables import table
 from tests.unit.interop.test_celery_rules import matching
 
-NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
-CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
 BEAT = {"overlap": "allow"}
 
 
