@@ -1,3 +1,5 @@
+"""What goes between a worker or a program of the user and the server, and what it is told."""
+
 import json
 import socket
 import ssl
@@ -7,10 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from celery.app.task import Context
 
+from minutebook import Client, actions
+from minutebook.discarded import headers_of, ours
 from minutebook.server import NotDone, Server, ServerAway, find_server
 from tests.http_server import Handler, http_server
 from tests.receiver import Receiver, receiver
+
+OURS = {"id": "7", "attempt": 1}
 
 
 @contextmanager
@@ -136,3 +143,39 @@ def test_a_certificate_that_is_not_trusted_names_the_variable() -> None:
     advice = Server("https://web:8265", "token")._advice(ssl.SSLCertVerificationError("self"))
 
     assert "set SSL_CERT_FILE to the certificate of its authority" in advice
+
+
+@pytest.mark.parametrize("token", ["mbt_s3\r\ncret", "mbt_s3cr\u00e9t", "mbt_s3\0cret"])
+def test_a_broken_token_is_refused_and_not_shown(
+    token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.environ", {"SCHED_URL": "http://127.0.0.1:1", "SCHED_TOKEN": token})
+
+    with pytest.raises(actions.NotConfigured, match="the token holds a line break") as refused:
+        actions.client()
+
+    assert "s3" not in str(refused.value)
+
+
+def test_a_line_break_after_a_token_is_left_out() -> None:
+    client = Client("http://127.0.0.1:1", "mbt_s3cret\n")
+
+    assert client._http.headers["Authorization"] == "Bearer mbt_s3cret"
+
+
+def test_a_header_is_found_where_celery_5_2_keeps_it() -> None:
+    request = Context(id="7", minutebook=OURS)
+    request.headers = None
+
+    assert ours(headers_of(request), "7") == OURS
+
+
+def test_a_header_that_was_set_for_the_next_attempt_goes_first() -> None:
+    later = {**OURS, "attempt": 2}
+    request = Context(id="7", minutebook=OURS, headers={"minutebook": later, "trace": "x"})
+
+    assert headers_of(request) == {"minutebook": later, "trace": "x"}
+
+
+def test_a_message_of_somebody_else_has_none() -> None:
+    assert headers_of(Context(id="7")) == {}

@@ -1,6 +1,5 @@
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -9,16 +8,12 @@ from celery.beat import ScheduleEntry
 from celery.schedules import BaseSchedule, crontab, schedule
 from celery.signals import before_task_publish
 
-from interop.beat_file import entries_of
-from interop.outcomes import Outcome, outcomes
+from interop.outcomes import Outcome
 from minutebook.beat import schedule_of
 from minutebook.beat.entries import SIGNAL
-from models.action.document import ParseContext
 from models.json_text import read_json
-from tasks.built_in import built_in_steps
+from tests import moved as imported
 
-NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
-CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
 SOUND = {"task": "tasks.it", "schedule": crontab("5", "0")}
 
 
@@ -34,8 +29,8 @@ class Weird(BaseSchedule):
 
 
 def moved(app: Celery) -> dict[str, Outcome]:
-    written = read_json(json.dumps(schedule_of(app), allow_nan=False), longest=None)
-    return {one.name: one for one in outcomes(entries_of(written, "beat.json", NOW), CONTEXT)}
+    written = json.dumps(schedule_of(app), allow_nan=False)
+    return imported.moved(read_json(written, longest=None))
 
 
 def application(entries: Mapping[Any, Any], **settings: Any) -> Celery:
