@@ -1,26 +1,26 @@
 """The tick's decisions on a virtual clock."""
 
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from random import Random
 
 import pytest
 
-from models.action.document import ParseContext, parse_action, plan_of
+from models.action.document import plan_of
 from scheduler.decision import decide
 from scheduler.simulate import Simulated, SimulatedOutcome, Timetable, busiest, simulate
-from tests.factories import STEPS, make_document
-from tests.ticks import DAY, HOUR, MINUTE
+from tests.factories import make_document
+from tests.ticks import DAY, HOUR, MINUTE, SECOND
+from tests.unit.models.action.minimal import parse
 
 MONDAY = datetime(2027, 1, 4, tzinfo=UTC)
 NO_OUTAGE = Timetable()
 
 
 def action(name: str = "one", **changes: object) -> Simulated:
-    context = ParseContext(default_zone="UTC", now=datetime(2020, 1, 1, tzinfo=UTC), steps=STEPS)
-    context = ParseContext("UTC", context.now, created_at=MONDAY, steps=STEPS)
     document = make_document(name=name, **changes)
-    return Simulated.named(name, plan_of(parse_action(document, context)))
+    parsed = parse(document, default_zone="UTC", created_at=MONDAY)
+    return Simulated.named(name, plan_of(parsed))
 
 
 def hourly(name: str = "one", **changes: object) -> Simulated:
@@ -78,11 +78,10 @@ def test_an_outage_until_the_end_leaves_the_rest_undecided() -> None:
 def test_seconds_are_decided_by_the_next_tick_of_the_timetable() -> None:
     due = action(when={"due_date": "2027-01-04T00:00:17Z"})
 
-    by_minute = list(simulate([due], MONDAY, MONDAY + HOUR, NO_OUTAGE))
-    by_tenth = list(simulate([due], MONDAY, MONDAY + HOUR, Timetable((), timedelta(seconds=10))))
+    for tick_s, decided_s in ((60, 60), (10, 20)):
+        (fate,) = simulate([due], MONDAY, MONDAY + HOUR, Timetable((), tick_s * SECOND))
 
-    assert by_minute[0].decided_at == MONDAY + MINUTE
-    assert by_tenth[0].decided_at == MONDAY + timedelta(seconds=20)
+        assert fate.decided_at == MONDAY + decided_s * SECOND
 
 
 def test_the_busiest_minutes_come_first() -> None:

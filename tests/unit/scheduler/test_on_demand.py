@@ -1,6 +1,7 @@
-"""Which range a backfill may run, and what becomes of each occurrence in it."""
+"""Which range a backfill may run, what becomes of each occurrence, what a retry leaves out."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -16,6 +17,7 @@ from scheduler.on_demand.backfill_range import (
     occurrences_in,
     sort_out,
 )
+from scheduler.on_demand.restart import is_begun
 from tests.factories import make_plan, make_rule
 from tests.ticks import DAY, HOUR, MINUTE, SECOND
 
@@ -23,17 +25,16 @@ UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 EVERY_MINUTE = make_plan(make_rule(cron_rule="* * * * *"))
 KEPT = timedelta(days=90)
+SUCCEEDED, FAILED = {"name": "one", "state": "success"}, {"name": "two", "state": "failed"}
 
 
-@pytest.mark.parametrize(
-    "state", [one for one in OperationState if one not in {"failed", "missed"}]
-)
-def test_what_is_done_runs_waits_or_was_skipped_is_passed_over(state: OperationState) -> None:
-    row = {"state": state, "reason": None}
+def test_what_is_done_runs_waits_or_was_skipped_is_passed_over() -> None:
+    for state in {*OperationState} - {OperationState.FAILED, OperationState.MISSED}:
+        row = {"state": state, "reason": None}
 
-    share = sort_out(UID, [NOON], {operation_id(UID, NOON): row}, Mode.ALL)
+        share = sort_out(UID, [NOON], {operation_id(UID, NOON): row}, Mode.ALL)
 
-    assert (share.record, share.repeat, share.passed_over) == ([], [], 1)
+        assert (share.record, share.repeat, share.passed_over) == ([], [], 1)
 
 
 @pytest.mark.parametrize(
@@ -98,13 +99,23 @@ def test_a_range_without_an_occurrence_is_refused_with_the_next_one() -> None:
         (NOON - KEPT, NOON, "write 2025-10-07T12:01:00Z or later"),
     ],
     ids=["future", "backwards", "older_than_kept"],
-)  # fmt: skip
+)
 def test_a_range_that_cannot_be_filled_is_refused(
     first: datetime, last: datetime, told: str
 ) -> None:
     with pytest.raises(Refused, match=told):
         check_range(BackfillRequest(UID, first, last), NOON + 30 * SECOND, KEPT)
-
-
-def test_the_earliest_possible_instant_is_taken() -> None:
     check_range(BackfillRequest(UID, NOON - KEPT + MINUTE, NOON), NOON + 30 * SECOND, KEPT)
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        pytest.param([], False, id="never_begun"),
+        pytest.param([FAILED, SUCCEEDED], False, id="first_failed"),
+        pytest.param([SUCCEEDED, FAILED], True, id="second_failed"),
+        pytest.param([SUCCEEDED, SUCCEEDED], False, id="nothing_would_be_left"),
+    ],
+)
+def test_what_of_an_operation_counts_as_done(steps: list[dict[str, Any]], expected: bool) -> None:
+    assert is_begun(steps) is expected
