@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from models.action.document import ParseContext, parse_action
+import minutebook
 from models.errors import InvalidAction, UnknownStep
 from tasks.registry import Registry
-from tests.factories import make_document
+from tests.factories import STEPS
 from tests.tables import table
-from tests.unit.models.action.minimal import NOW
+from tests.unit.models.action.minimal import action, parse
 
 Write = Callable[[str], str]
 _numbers = count()
@@ -131,7 +131,7 @@ def test_an_actions_parameters_are_checked_when_it_is_saved(
     steps = Registry((module(good("own")),)).steps
 
     with pytest.raises(InvalidAction) as refused:
-        parse_action(make_document(operations={"own": parameters}), ParseContext("UTC", NOW, steps))
+        parse(action(operations={"own": parameters}), steps=steps)
 
     assert problem in str(refused.value)
 
@@ -141,7 +141,7 @@ def test_an_unknown_step_is_told_with_what_could_not_be_loaded(module: Write) ->
     steps = Registry((broken,)).steps
 
     with pytest.raises(InvalidAction) as refused:
-        parse_action(make_document(operations={"own": True}), ParseContext("UTC", NOW, steps))
+        parse(action(operations={"own": True}), steps=steps)
 
     told = str(refused.value)
     assert "operations.own" in told
@@ -162,3 +162,31 @@ def test_a_package_that_names_no_module_stops_nobody_but_its_users(
     assert "good_one" in registry.steps
     [failure] = registry.failures
     assert failure.startswith("module shop-steps.steps failed to import: ModuleNotFoundError")
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["models", "models.action.steps", "models.absent", "data.mine"],
+)
+def test_a_module_named_as_one_of_ours_is_told_and_not_taken_for_it(module: str) -> None:
+    failed = Registry((module,)).failed
+
+    assert "of its own; give yours another name" in failed[module]
+    assert repr(module.partition(".")[0]) in failed[module]
+
+
+def test_a_step_of_a_user_cannot_replace_a_built_in_one(own_steps: None) -> None:
+    @minutebook.step("maintenance", heavy=True)
+    def own(context: minutebook.StepContext) -> None: ...
+
+    registry = Registry()
+
+    assert registry.steps["maintenance"] == STEPS["maintenance"]
+    assert registry.function("maintenance").__module__ == "tasks.steps.maintenance"
+    assert minutebook.registered_steps()["maintenance"].function is own
+
+
+@pytest.mark.parametrize("name", ["celery_task", "job"])
+def test_a_step_that_workers_of_others_run_fails_by_name(name: str) -> None:
+    with pytest.raises(UnknownStep, match=f"this worker does not know the step '{name}'"):
+        Registry().function(name)(None)

@@ -1,15 +1,22 @@
+"""What an attempt reports, what it knows of the runs before, and how it ends when it must."""
+
 import logging
 from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
 
-from models.operation import AttemptKey
-from models.store.operations.heartbeat import NO_NEWS, ProgressUpdate
+from models.operation import AttemptKey, OperationState
+from models.store.operations.end import Outcome
+from models.store.operations.heartbeat import NO_NEWS, ProgressUpdate, RunHistory
+from tasks.lease import GIVEN_BACK, STOPPING, Lease
 from tasks.progress import WRITTEN_EVERY_S, LineHandler, Progress
+from tasks.step_context import WorkContext
 from tasks.step_states import Script
 
 ONE, TWO = {"message": "one"}, {"message": "two"}
+ERROR = "the worker stopped while step load was running"
+CUT_OFF = Outcome(OperationState.FAILED, error=ERROR, reason="cut off")
 
 
 @pytest.fixture
@@ -87,3 +94,36 @@ def test_a_record_that_cannot_be_written_does_not_fail_its_step(
 
 def test_a_very_long_line_is_cut_off(news: Progress) -> None:
     assert kept(news, ("x" * 1_000_000,)) == ["x" * 10_000 + "…"]
+
+
+def context_of(*known: RunHistory) -> WorkContext:
+    """Return a context that reads `known` one after the other."""
+    made = object.__new__(WorkContext)
+    made.memory_source = iter(known).__next__
+    return made
+
+
+def test_what_is_asked_for_later_is_of_the_same_reading() -> None:
+    context = context_of(RunHistory(3, None, {"page": 7}), RunHistory(4, None, {"page": 8}))
+
+    assert context.run_number == 4
+    # What no step asked for is not kept.
+    assert not context.has_checkpoint
+    assert (context.checkpoint, context.last_success_at) == ({"page": 7}, None)
+
+
+def test_a_checkpoint_that_a_step_set_stays() -> None:
+    context = context_of(RunHistory(3, None, {"page": 7}))
+    context.checkpoint = {"page": 9}
+
+    assert (context.run_number, context.checkpoint) == (4, {"page": 9})
+
+
+@pytest.mark.parametrize(("step", "ending"), [(None, GIVEN_BACK), ("load", CUT_OFF)])
+def test_an_operation_is_given_back_only_if_its_step_may_begin_twice(
+    step: str | None, ending: Outcome
+) -> None:
+    one = object.__new__(Lease)
+    one.interrupted_for, one.unrepeatable = STOPPING, step
+
+    assert one.ending() == ending

@@ -1,10 +1,17 @@
+"""Notices: their texts, and the signatures of those to a webhook."""
+
+from datetime import UTC, datetime
 from typing import Any
 
-from tasks.notices.text import content_of
+from pydantic import SecretStr
 
+from runtime.sections import HookSettings
+from tasks.notices.text import content_of
+from tasks.notices.webhook import secrets_of, signature
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DOWN = "no daemon ticked from 2026-11-25T02:00:00Z to 2026-11-25T07:00:12Z (5 h)"
 RANGE = "--from 2026-11-25T03:00:00Z --to 2026-11-25T06:00:00Z"
-HOWS = ("began", "ended")
 TEXT = f"nightly report missed 4 occurrences: {DOWN}"
 MISSED: dict[str, Any] = {
     "kind": "finding_began",
@@ -72,8 +79,24 @@ def test_one_notice_stands_for_many_actions() -> None:
 def test_several_findings_are_one_message_and_an_end_is_over() -> None:
     found = MISSED["findings"] * 3
 
-    began, ended = (content_of({"kind": f"finding_{how}", "findings": found}) for how in HOWS)
+    began, ended = (
+        content_of({"kind": f"finding_{how}", "findings": found}) for how in ("began", "ended")
+    )
 
     assert began.subject == f"[minutebook] ALERT: {TEXT} and 2 more"
     assert ended.subject == f"[minutebook] RESOLVED: {TEXT} and 2 more"
     assert began.text.count(TEXT) == 3
+
+
+def signed(settings: HookSettings) -> list[str]:
+    told = signature(secrets_of(settings, "shop"), "shop", "https://b.example.com", b"{}", NOON)
+    return told.split(",")[1:]
+
+
+def test_while_a_secret_changes_receivers_of_the_old_and_of_the_new_one_find_theirs() -> None:
+    old, new = SecretStr("old"), SecretStr("new")
+
+    both = signed(HookSettings(secret=new, old_secret=old))
+
+    assert both == signed(HookSettings(secret=new)) + signed(HookSettings(secret=old))
+    assert len(set(both)) == 2
