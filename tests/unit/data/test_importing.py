@@ -16,6 +16,7 @@ from tests.hostile.corpus import by_zstd
 from tests.unit.data.conftest import Importing
 
 Packed = Callable[[bytes], bytes]
+NOON = datetime(2026, 11, 23, 12)  # noqa: DTZ001 - a wall clock
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,6 @@ def test_rows_of_zstd(imported: Importing, format_name: str, text: str) -> None:
     ("format_name", "content", "error"),
     [
         pytest.param("csv", b"id\n1\n\xff\n", "source is not UTF-8", id="csv_not_utf8"),
-        pytest.param("jsonl", b'{"id": 1}\n\xff\n', "source is not UTF-8", id="lines_not_utf8"),
         pytest.param("jsonl", b'{"id": 1}\n\n{\n', "line 3 '{': is not JSON", id="broken_line"),
         pytest.param("csv", b"id\n1\n\nx\n", "line 4, column id 'x': is not a valid", id="type"),
         pytest.param("csv", b"id,n\r\n1,2\n3,4", "not CSV", id="mixed_ends"),
@@ -114,41 +114,30 @@ def test_parquet_keeps_its_types(imported: Importing) -> None:
     [
         pytest.param(["1", "-5", "0"], [1, -5, 0], id="integers"),
         pytest.param(["1", ""], [1, None], id="empty_cells_have_no_kind"),
-        pytest.param(["007", "12"], ["007", "12"], id="leading_zero"),
-        pytest.param(["1e5", "12"], ["1e5", "12"], id="exponent"),
-        pytest.param(["-0", "1"], ["-0", "1"], id="minus_zero"),
-        pytest.param(
-            ["12345678901234567890", "1"], ["12345678901234567890", "1"], id="twenty_digits"
-        ),
         pytest.param(["2.50", "4"], [Decimal("2.5"), Decimal(4)], id="decimals"),
         pytest.param(
             ["0.100000000001", "123456789012345678"],
             [Decimal("0.100000000001"), Decimal(123456789012345678)],
             id="decimals_to_their_last_digit",
         ),
-        pytest.param(["0.1234567890123", "1"], ["0.1234567890123", "1"], id="too_many_digits"),
-        pytest.param(
-            ["2026-11-23", "2024-02-29"], [date(2026, 11, 23), date(2024, 2, 29)], id="dates"
-        ),
-        pytest.param(["2026-02-30", "2026-01-01"], ["2026-02-30", "2026-01-01"], id="no_date"),
+        pytest.param(["2024-02-29"], [date(2024, 2, 29)], id="dates"),
         pytest.param(
             ["2026-11-23T06:00:00", "2026-11-23 06:00:00.250"],
-            [datetime(2026, 11, 23, 6), datetime(2026, 11, 23, 6, 0, 0, 250_000)],  # noqa: DTZ001
+            [NOON.replace(hour=6), NOON.replace(hour=6, microsecond=250_000)],
             id="timestamps",
         ),
         pytest.param(
-            ["2026-11-23T06:00:00Z", "2026-11-23T06:00:00.5+00:00"],
-            [
-                datetime(2026, 11, 23, 6, tzinfo=UTC),
-                datetime(2026, 11, 23, 6, 0, 0, 500_000, tzinfo=UTC),
-            ],
+            ["2026-11-23T12:00:00Z", "2026-11-23T12:00:00.5+00:00"],
+            [NOON.replace(tzinfo=UTC), NOON.replace(tzinfo=UTC, microsecond=500_000)],
             id="instants",
-        ),
-        pytest.param(
-            ["2026-11-23T06:00:00+02:00"], ["2026-11-23T06:00:00+02:00"], id="offset_would_go"
         ),
         pytest.param(["true", "false"], [True, False], id="booleans"),
         pytest.param(["", ""], ["", ""], id="nothing_but_empty"),
+        # As another kind they would be written in another way.
+        *((["12", text], ["12", text]) for text in ("007", "1e5", "-0", "12345678901234567890")),
+        (["0.1234567890123", "1"], ["0.1234567890123", "1"]),
+        (["2026-02-30", "2026-01-01"], ["2026-02-30", "2026-01-01"]),
+        (["2026-11-23T06:00:00+02:00"], ["2026-11-23T06:00:00+02:00"]),
     ],
 )
 def test_a_column_has_a_kind_when_each_cell_is_written_in_its_one_way(
@@ -175,15 +164,9 @@ def test_values_of_json_keep_what_they_say(imported: Importing) -> None:
         "json",
     )
 
+    big, inside = "12345678901234567890", '{"a":[1]}'
     assert rows == [
-        {
-            "id": 1,
-            "rate": 1e-7,
-            "big": "12345678901234567890",
-            "in": '{"a":[1]}',
-            "s": "007",
-            "late": None,
-        },
+        {"id": 1, "rate": 1e-7, "big": big, "in": inside, "s": "007", "late": None},
         {"id": 2, "rate": 0.5, "big": "1", "in": None, "s": "x", "late": True},
     ]
 
@@ -272,21 +255,18 @@ def test_an_open_quote_swallows_no_rows_unnoticed(importing: Callable[..., Impor
         pytest.param("csv", "id,id\n", "line 1 .*names a column twice", id="column_twice"),
         pytest.param("csv", "id,ID\n", "names a column twice: 'id' and 'ID'", id="capitals"),
         pytest.param("csv", "id,\n", "line 1 .*column without a name", id="column_without_name"),
-        pytest.param("csv", "id,b\n1,2\n3\n", r"line 3 \['3'\]: 1 cells, not 2", id="cell_missing"),
         pytest.param("csv", "id;n\n1;2\n", "commas, not by semicolons", id="semicolons"),
-        pytest.param("csv", "id\tn\n1\t2\n", "commas, not by tabs", id="tabs"),
         pytest.param("csv", b"id\n\xff\n", "is not UTF-8", id="not_utf8"),
         pytest.param("json", "", r"does not end with \]", id="empty_json"),
-        pytest.param("json", "[{]", "at byte 2 in record/value 2", id="broken_json"),
         pytest.param("json", '[{"id": 1}', "at byte 10 in record/value 3", id="cut_off_json"),
         pytest.param("json", b'["\xff"]', "invalid UTF-8", id="json_not_utf8"),
         pytest.param("json", '{"id": 1}', "first character is '{'", id="no_list"),
         pytest.param("json", '[{"id": 1}, 2]', "row 2 '2': write an object", id="no_object"),
         pytest.param("json", '[{"": 1}]', "column without a name", id="no_key"),
         pytest.param("json", "[" * 100_000, "not JSON, a list", id="deep"),
+        pytest.param("json", "Über uns: später", "not JSON, a list", id="a_page"),
         pytest.param("json", "[" + "9" * 5_000 + "]", "row 1 '999", id="huge_number"),
         pytest.param("jsonl", '{"id": 1}\n{', "line 2 '{': not JSON, and no line end", id="cut"),
-        pytest.param("jsonl", "1\n", "line 1 '1': write an object", id="line_no_object"),
         pytest.param("parquet", "id\n1\n", "source: not Parquet", id="no_parquet"),
         pytest.param("csv", gzip.compress(b"id\n1\n")[:-9], "truncated gzip", id="half_a_gzip"),
         pytest.param("csv", by_zstd(b"id\n1\n")[:-1], "truncated zstd.* byte 13", id="half_a_zst"),
@@ -327,12 +307,11 @@ def test_no_rows_are_an_empty_snapshot(imported: Importing) -> None:
 
 
 def test_a_thousand_columns_are_read_at_once(imported: Importing) -> None:
-    header = ",".join(f"c{i}" for i in range(1_000))
     row = ",".join(str(i) for i in range(1_000))
     # Its own work alone: a busy machine makes it no slower.
     began = process_time()
 
-    rows = imported(f"{header}\n" + f"{row}\n" * 100)
+    rows = imported(f"c{row.replace(',', ',c')}\n" + f"{row}\n" * 100)
 
     assert (len(rows), rows[99]["c999"]) == (100, 999)
     assert process_time() - began < 60
@@ -346,21 +325,14 @@ def test_more_columns_than_a_table_has_are_refused(imported: Importing) -> None:
 def test_each_column_of_numbers_has_figures(imported: Importing) -> None:
     imported("id,n,day,ok,code\n1,2.50,2026-11-23,true,x\n2,-4,2026-11-24,false,\n3,,,true,007\n")
 
-    assert imported.figures == {
-        "rows": 3,
-        "columns": {
-            "id": {"filled": 3, "sum": 6},
-            "n": {"filled": 2, "sum": -1.5},
-        },
-        "ended": True,
-    }
+    columns = {"id": {"filled": 3, "sum": 6}, "n": {"filled": 2, "sum": -1.5}}
+    assert imported.figures == {"rows": 3, "columns": columns, "ended": True}
 
 
 def test_names_of_columns_are_no_sql(imported: Importing) -> None:
     assert imported('[{"a\\"b/~x\'": 1}]', "json") == [{"a\"b/~x'": 1}]
-    assert imported('"a""; DROP TABLE raw; --",b\'\n1,2\n') == [
-        {'a"; DROP TABLE raw; --': 1, "b'": 2}
-    ]
+    rows = imported('"a""; DROP TABLE raw; --",b\'\n1,2\n')
+    assert rows == [{'a"; DROP TABLE raw; --': 1, "b'": 2}]
 
 
 def test_new_rows_replace_old_ones_of_their_key(imported: Importing) -> None:
@@ -402,10 +374,8 @@ def test_a_row_without_its_key_is_left_out(imported: Importing) -> None:
     rows = imported("id,v\n" + "1,a\n" * 20 + ",b\n", key=("id",))
 
     assert rows == [{"id": 1, "v": "a"}]
-    assert imported.left_out == {
-        "rows": 1,
-        "samples": [{"line": 22, "column": "id", "value": "''", "why": "the key has no value"}],
-    }
+    (sample,) = imported.left_out["samples"]
+    assert sample == {"line": 22, "column": "id", "value": "''", "why": "the key has no value"}
 
 
 def test_a_key_that_is_no_column_is_named(imported: Importing) -> None:
@@ -451,13 +421,6 @@ def test_a_title_above_a_wide_table_is_refused_and_takes_no_memory(imported: Imp
         imported(text)
 
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 300_000
-
-
-@pytest.mark.parametrize("page", ["<html>Bitte warten - später</html>", "Über uns: später"])
-def test_a_page_in_place_of_json_is_refused(imported: Importing, page: str) -> None:
-
-    with pytest.raises(SourceFailed, match="not JSON, a list"):
-        imported(page, "json")
 
 
 def test_a_name_that_no_column_can_have_is_refused(imported: Importing) -> None:

@@ -11,6 +11,7 @@ from data.store.snapshots import Domain, Snapshot
 from data.summary import Summary, summarise
 from data.summary.bars import Chart, chart_of
 from data.summary.history import LONGEST_TREND, Past, Point
+from data.summary.key_figures import key_figures
 from data.summary.mail import MOST_CARDS, in_order, render_html, render_text
 from data.summary.numbers import age, short_number, shown_change, shown_number
 
@@ -31,12 +32,8 @@ def number(total: float, filled: int = 2) -> dict[str, Any]:
 def past_of(*values: dict[str, Any]) -> Past:
     """Return earlier summaries, a week apart, the last a week ago; each by domain."""
     first = NOW - timedelta(weeks=len(values))
-    return Past(
-        tuple(
-            {"at": (first + timedelta(weeks=n)).isoformat(), "domains": one}
-            for n, one in enumerate(values)
-        )
-    )
+    at = [(first + timedelta(weeks=n)).isoformat() for n in range(len(values))]
+    return Past(tuple({"at": when, "domains": one} for when, one in zip(at, values, strict=True)))
 
 
 def make_summary(
@@ -141,15 +138,15 @@ def test_the_first_line_says_how_things_stand(summary: Summary, expected: str) -
 
 
 def test_failures_are_shown_by_action_with_the_time_in_the_apps_zone() -> None:
-    summary = make_summary(
-        failures=(failure(failed=2, missed=1, error="no <source>\\nat line 3"),),
-    )
+    summary = make_summary(failures=(failure(failed=2, missed=1, error="no <source>\\nat line 3"),))
+    text = render_text(summary)
 
+    assert "23 November 2026, 07:00 (Europe/Paris)" in text
     assert (
         "What went wrong since 16 November 2026, 07:00\n"
         "  nightly: 2 failed, 1 missed, last 23 November 2026, 06:00\n"
         "    no <source>\n"
-    ) in render_text(summary)
+    ) in text
     page = render_html(summary)
     assert "2 failed" in page
     assert "no &lt;source&gt;" in page
@@ -231,15 +228,36 @@ def test_narrow_bars_have_their_numbers_at_the_ends() -> None:
     assert (made.first, made.last) == ("5 Oct: 1", "23 Nov: 8")
 
 
+def figures(**columns: Any) -> list[str]:
+    return [figure.column for figure in key_figures({"columns": columns}, {})]
+
+
+def test_the_first_four_columns_are_chosen_but_for_keys_codes_and_coordinates() -> None:
+    keys = ("order_id", "orderId", "zip", "Year", "lat", "item-no")
+    columns = ("paid", "depth", "price", "amount", "weight")
+
+    assert figures(**dict.fromkeys((*keys, *columns), number(9))) == [*columns[:4]]
+    assert figures(a={"filled": 0, "sum": None}, b={"filled": 3, "sum": None}) == []
+    assert list(key_figures({}, {})) == []
+
+
+@pytest.mark.parametrize(
+    ("column", "before", "expected"),
+    [("unitPrice", 4, (True, 5, 1)), ("amount", 60, (False, 50, -10))],
+)
+def test_prices_and_rates_show_their_mean(
+    column: str, before: float, expected: tuple[bool, float, float]
+) -> None:
+    (figure,) = key_figures({"columns": {column: number(50, 10)}}, {column: before, "gone": 1})
+
+    assert (figure.is_mean, figure.value, figure.change) == expected
+
+
 def test_the_page_fetches_nothing() -> None:
     page = render_html(make_summary(make_domain(amount=number(3)), failures=(failure(failed=1),)))
 
     assert not re.findall(r"(?i)https?://|@import|url\(|<script|<link|src=", page)
     assert "prefers-color-scheme: dark" in page
-
-
-def test_text_shows_the_local_time() -> None:
-    assert "23 November 2026, 07:00 (Europe/Paris)" in render_text(make_summary())
 
 
 def test_html_escapes_what_came_from_outside() -> None:
