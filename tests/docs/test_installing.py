@@ -1,4 +1,4 @@
-"""What is installed: no package by a name that no index serves; the lock files, to the last."""
+"""What is installed: names that an index serves, one version, and lock files to the last."""
 
 import re
 import subprocess
@@ -93,3 +93,27 @@ def test_a_lock_names_all_that_its_dependencies_need(lock: str, extras: tuple[st
         lines += PROJECT["optional-dependencies"][extra]
 
     assert set(needed(lines, set())) - OWN <= named
+
+
+def test_the_newest_release_is_that_of_the_package() -> None:
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+    assert re.findall(r"^## (\d+\.\d+\.\d+)\b", changes, re.M)[0] == PROJECT["version"]
+
+
+# An image, the tag that kustomize gives one, and a wheel that a page names.
+TAGS = re.compile(
+    r"\bminutebook(?:-data)?:(\d[\w.]*\w)"
+    r"|name: minutebook(?:-data)?, newTag: ([\w.]+\w)"
+    r"|\bminutebook(?:_client)?-(\d[\w.]*\w)-py3"
+)
+
+
+def test_each_image_and_wheel_that_is_named_is_of_this_version() -> None:
+    places = ("docker-compose.yml", "deploy/kubernetes/*.yaml", "docs/**/*.md", "*.md")
+    files = [file for each in places for file in ROOT.glob(each)]
+
+    named = {
+        "".join(found) for file in files for found in TAGS.findall(file.read_text(encoding="utf-8"))
+    }
+    assert named == {PROJECT["version"]}

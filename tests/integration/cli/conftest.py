@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import sqlalchemy as sa
 
 from cli.main import run
+from runtime.config import load_settings
+from runtime.database import make_engine
 
 
 class Result(NamedTuple):
@@ -51,13 +54,27 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sqlite_template: Path)
 
 
 @pytest.fixture
-def call(home: Path, capsys: pytest.CaptureFixture[str]) -> Call:
+def stored(home: Path) -> sa.Engine:
+    """The database of the home folder."""
+    return make_engine(load_settings(home, {}))
+
+
+@pytest.fixture
+def ask(capsys: pytest.CaptureFixture[str]) -> Call:
+    """Call `minutebook` on what its environment names."""
+
     def call(*arguments: str) -> Result:
         code = run(arguments)
         captured = capsys.readouterr()
         return Result(code, captured.out, captured.err)
 
     return call
+
+
+@pytest.fixture
+def call(home: Path, ask: Call) -> Call:
+    """Call `minutebook` on the home folder."""
+    return ask
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from cli.main import run
 from runtime.config import load_settings
-from runtime.database import make_engine
 from tests.factories import make_action, make_operation
 from tests.integration.cli.conftest import Call
 from tests.unit.models.action.minimal import NOW
@@ -26,18 +26,13 @@ def test_commands_are_completed(
     assert capsys.readouterr().out.split() == ["cancel"]
 
 
-def test_an_operation_is_found_by_the_beginning_of_its_id(call: Call, tmp_path: Path) -> None:
-    engine = make_engine(load_settings(tmp_path / "home", {}))
-    id = make_operation(engine, make_action(engine), NOW)
-    engine.dispose()
+def test_an_operation_is_found_by_the_beginning_of_its_id(call: Call, stored: sa.Engine) -> None:
+    id = make_operation(stored, make_action(stored), NOW)
 
     for short in (str(id)[:4], str(id)[:13], id.hex[:20].upper()):
         assert call("run", "show", short, "--json").json["id"] == str(id)
     assert call("run", "cancel", str(id)[:8]).code == 0
     assert "no run's id begins with" in call("run", "show", "ffff").err
-
-
-def test_too_short_a_beginning_is_no_id(call: Call) -> None:
     assert "'abc' is not a run's id" in call("run", "show", "abc").err
 
 

@@ -12,18 +12,17 @@ import pytest
 import sqlalchemy as sa
 
 from models.operation import OperationState
-from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.end import Outcome
 from runtime.clock import utc_now
 from runtime.config import load_settings
 from runtime.database import make_engine
 from scheduler.changes import Change
 from tasks import backfill as filling
-from tests.attempts import claim, end
-from tests.factories import make_action, make_operation
+from tests.factories import claimed, make_action, make_operation
 from tests.integration.cli.conftest import Call
 from tests.servers import Broker
 from tests.ticks import HOUR
+from tests.transactions import finish
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 HOURLY = {"cron_rule": "0 * * * *", "timezone": "Asia/Tokyo"}
@@ -35,13 +34,10 @@ def engine(home: Path, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> sa.En
     return make_engine(load_settings(home, {}))
 
 
-def make_failed(engine: sa.Engine, action: Change, occurrence: datetime = NOON) -> UUID:
-    id = make_operation(engine, action, occurrence)
-    with engine.begin() as connection:
-        claim(connection, id, 1, "tests", alerts=NO_ALERTS)
-    with engine.begin() as connection:
-        failed = Outcome(OperationState.FAILED, error="no such host", is_failure=True)
-        end(connection, id, 1, failed, alerts=NO_ALERTS)
+def make_failed(engine: sa.Engine, action: Change) -> UUID:
+    id = make_operation(engine, action, NOON)
+    claimed(engine, id)
+    finish(engine, id, Outcome(OperationState.FAILED, error="no such host", is_failure=True))
     return id
 
 
@@ -71,8 +67,7 @@ def test_a_wait_in_vain_is_exit_code_1(call: Call, engine: sa.Engine) -> None:
 def test_cancel_says_what_it_did(call: Call, engine: sa.Engine) -> None:
     action = make_action(engine)
     running, waiting = (make_operation(engine, action, NOON + n * HOUR) for n in range(2))
-    with engine.begin() as connection:
-        claim(connection, running, 1, "tests", alerts=NO_ALERTS)
+    claimed(engine, running)
 
     result = call("run", "cancel", str(running), str(waiting))
     again = call("run", "cancel", str(waiting))

@@ -1,17 +1,30 @@
-"""Commands in a process without what processes usually have."""
+"""Commands in a process: what it loads, what it lacks, what interrupts it, and what it leaves."""
 
 import json
 import os
 import re
 import shutil
+import signal
+import stat
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
+from types import FrameType, FunctionType
 
 import pytest
 
+from cli.main import INTERRUPTED, run
+from models.values import format_instant
+from processes import daemon
+from runtime.config import load_settings
+from services.actions.search import list_actions
+from tests.factories import make_document
+from tests.integration.cli.conftest import Call, Write
 from tests.namespaces import own_namespaces
+from tests.servers import Broker
 
 NO_SEMAPHORES = ["sh", "-c", 'mount -t tmpfs -o ro none /dev/shm && exec "$@"', "sh"]
 COMMAND = [sys.executable, "-P", "-m", "minutebook"]
@@ -120,3 +133,123 @@ def test_the_system_s_time_zones_change_no_local_time(
 
     assert (done.returncode, done.stderr) == (0, "")
     assert re.search(r" 02:30 \+0[12]:00 Europe/Paris", done.stdout)
+
+
+# The grammar of documents, the rules of cron, and what decides, sends or changes.
+GRAMMAR = {"models.action.plan", "models.action.document", "models.tenant.document", "cron"}
+DECIDING = {"scheduler", "broker.sending", "broker.app", "services.changes", "services.runs"}
+HEAVY = {
+    *("alembic", "amqp", "celery", "dateutil.parser", "duckdb", "email_validator", "fastapi"),
+    *("httpx", "jinja2", "kombu", "pytz", "redis", "rich.console", "starlette"),
+    *("sqlalchemy.dialects.postgresql", "sqlalchemy.orm", "yaml"),
+}
+
+
+@pytest.mark.parametrize("command", [["status"], ["action", "list"], ["run", "list"]])
+def test_a_command_that_shows_loads_neither_the_grammar_nor_what_sends_or_changes(
+    command: list[str], home: Path
+) -> None:
+    text = (
+        "import sys; from cli.main import run;"
+        f" code = run({command!r}); print(code, *sys.modules, file=sys.stderr)"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", text], capture_output=True, text=True, check=True
+    )
+
+    code, *loaded = done.stderr.splitlines()[-1].split()
+    assert code == "0"
+    assert not {*GRAMMAR, *DECIDING, *HEAVY} & set(loaded)
+
+
+WORKER_THAT_TELLS = """
+import sys
+from celery import signals
+from cli.main import run
+
+@signals.worker_ready.connect
+def tell(**_):
+    print("loaded", *sys.modules, file=sys.stderr, flush=True)
+
+sys.exit(run(["worker", "--concurrency", "1"]))
+"""
+
+
+def test_a_worker_is_ready_before_anything_that_only_steps_need_is_loaded(
+    home: Path, broker: Broker
+) -> None:
+    environment = {**os.environ, "SCHED_BROKER_URL": broker.url}
+    command = [sys.executable, "-P", "-c", WORKER_THAT_TELLS]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as worker:
+        assert worker.stderr is not None
+        told = next((line for line in worker.stderr if line.startswith("loaded ")), "")
+        worker.terminate()
+        worker.communicate(timeout=120)
+
+    loaded = set(told.split())
+    heavy = {"alembic", "duckdb", "fastapi", "fsspec", "httpx", "jinja2", "numpy"}
+    assert "celery.worker.worker" in loaded
+    assert not {*heavy, "email_validator", "icalendar", "rich.console", "uvicorn"} & loaded
+    assert not {"scheduler", "data.steps", "web.app", "services.actions"} & loaded
+    assert not {"sqlalchemy.dialects.postgresql", "sqlalchemy.orm"} & loaded
+
+
+@contextmanager
+def pressing(function: FunctionType) -> Iterator[None]:
+    """Press Ctrl-C at the first call of a function."""
+    waits = [True]
+
+    def press(frame: FrameType, event: str, _value: object) -> None:
+        if event == "call" and frame.f_code is function.__code__ and waits:
+            waits.clear()
+            signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.setprofile(press)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+        signal.signal(signal.SIGINT, before)
+    assert not waits
+
+
+# pydantic makes an error of its own of whatever the first raises; nothing catches the second's.
+@pytest.mark.parametrize("function", [format_instant, list_actions])
+def test_ctrl_c_ends_a_command_without_an_error(
+    function: FunctionType, call: Call, write: Write
+) -> None:
+    call("action", "add", write(make_document()))
+
+    with pressing(function):
+        answered = call("action", "list")
+
+    assert (answered.code, answered.err) == (INTERRUPTED, "")
+
+
+def open_to_others(home: Path) -> list[Path]:
+    """Return the files of a home folder that other accounts can read."""
+    return [path for path in home.rglob("*") if stat.S_IMODE(path.stat().st_mode) & 0o077]
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_the_database_is_for_its_account_alone(tmp_path: Path, is_there: bool) -> None:
+    home = tmp_path / "home"
+    if is_there:
+        home.mkdir(mode=0o755)
+
+    assert daemon.main(["--home", str(home), "--once"]) == 0
+    assert run(["--home", str(home), "migrate"]) == 0
+
+    assert (home / "minutebook.db").exists()
+    assert open_to_others(home) == []
+    assert stat.S_IMODE(home.stat().st_mode) == (0o755 if is_there else 0o700)
+
+
+def test_a_password_in_the_query_is_not_logged(tmp_path: Path) -> None:
+    url = "postgresql://app:hunter1@db/minutebook?password=hunter2&sslmode=require"
+
+    shown = load_settings(tmp_path, {"SCHED_DATABASE_URL": url}).shown_database_url
+
+    assert shown == "postgresql://app:***@db/minutebook"

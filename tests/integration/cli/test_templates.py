@@ -7,11 +7,10 @@ import pytest
 import sqlalchemy as sa
 
 from models.tables import audit
-from runtime.config import load_settings
-from runtime.database import make_engine, reading
 from tests.integration.cli.conftest import Call
 from tests.mail_server import MailServer
 from tests.receiver import receiver
+from tests.transactions import fetched
 
 APP = {
     "name": "shop",
@@ -50,15 +49,14 @@ def test_a_test_mail_goes_to_one_address_and_no_delivery_is_noted(
 
 
 def test_a_test_mail_counts_and_stands_in_the_audit_trail(
-    shop: Call, home: Path, monkeypatch: pytest.MonkeyPatch
+    shop: Call, stored: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SCHED_LIMITS_MAILS", "1")
     send = ("--app", "shop", "template", "send-test", "plain", "--to", "eve@example.com")
     first, _out, _err = shop(*send)
 
     _code, _out, err = shop(*send)
-    with reading(make_engine(load_settings(home, {}))) as connection:
-        rows = connection.execute(sa.select(audit.c.object, audit.c.details, audit.c.verb)).all()
+    rows = fetched(stored, sa.select(audit.c.object, audit.c.details, audit.c.verb)).all()
 
     assert first == 0
     assert "small app 'shop' is restricted to 1 mails in 24 hours (SCHED_LIMITS_MAILS)" in err

@@ -3,6 +3,7 @@
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -13,12 +14,11 @@ from jsonschema import Draft202012Validator
 
 from cli.tree import COMMANDS, Tree
 from models.tables import operation_logs, operations
-from runtime.config import load_settings
-from runtime.database import make_engine
 from services.view import Listing, View
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Write
 from tests.tables import table
+from tests.transactions import fetched
 
 HOSTILE = "a\x1b[2J\x9b\u202e\x07"
 HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
@@ -31,17 +31,9 @@ BEAT = {
 }
 # They stand up processes or an editor, hand out rows as they are or a script, or follow; `status
 # --check` prints nothing.
-WITHOUT_VIEW = {
-    # It needs a service: test_templates.py.
-    "notify test",
-    "up",
-    "daemon",
-    "worker",
-    "web",
-    "action edit",
-    "app data",
-    "run watch",
-}
+WITHOUT_VIEW = {"up", "daemon", "worker", "web", "action edit", "app data", "run watch"}
+# It needs a service: test_templates.py.
+WITHOUT_VIEW |= {"notify test"}
 # No daemon ticks here; one of all actions is active already.
 ENDS_WITH_1 = {"Report", "RanAll"}
 # Of each command with a view: its arguments, and the name of the view.
@@ -49,7 +41,7 @@ CASES = table(__file__, "views_of_commands")
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
     """Where the first test keeps its filled database for the others, and the ids in it."""
     return tmp_path_factory.mktemp("filled") / "filled.db", {}
 
@@ -60,19 +52,19 @@ def filled(
     write: Write,
     home: Path,
     monkeypatch: pytest.MonkeyPatch,
-    stored: tuple[Path, dict[str, str]],
+    stored: sa.Engine,
+    kept: tuple[Path, dict[str, str]],
 ) -> Callable[[str], str]:
     """Fill an installation with one of each, hostile texts among them; return what fills in."""
     monkeypatch.setenv("SCHED_HOOK_SECRET", "s3cret")
     monkeypatch.chdir(home.parent)
-    database, ids = stored
+    database, ids = kept
     if ids:
         shutil.copy(database, home / "minutebook.db")
     else:
-        ids |= _fill(call, write, home)
-        with sqlite3.connect(home / "minutebook.db") as connection:
+        ids |= _fill(call, write, stored)
+        with closing(sqlite3.connect(home / "minutebook.db")) as connection:
             connection.execute("VACUUM INTO ?", [str(database)])
-        connection.close()
     (home / "crontab").write_text("15 2 * * * /srv/backup\n")
     found = {
         **ids,
@@ -87,12 +79,10 @@ def filled(
     return lambda text: text.format(**found)
 
 
-def _fill(call: Call, write: Write, home: Path) -> dict[str, str]:
-    whole = {
-        "name": "default",
-        "templates": {"hello": {"subject": "Hi", "text": "Hello {{ recipient.name }}"}},
-    }
-    call("app", "apply", write(whole, "default.json"))
+def _fill(call: Call, write: Write, engine: sa.Engine) -> dict[str, str]:
+    hello = {"subject": "Hi", "text": "Hello {{ recipient.name }}"}
+    default = {"name": "default", "templates": {"hello": hello}}
+    call("app", "apply", write(default, "default.json"))
     call("user", "add", "ann@example.com", "--group", "staff")
     call("app", "apply", write({"name": "shop"}, "shop.json"))
     documents = [
@@ -100,17 +90,12 @@ def _fill(call: Call, write: Write, home: Path) -> dict[str, str]:
         for name in ("nightly", "other", "filled")
     ]
     call("action", "add", write(documents, "all.json"))
-    engine = make_engine(load_settings(home, {}))
-    with engine.connect() as connection:
-        hour = connection.execute(
-            sa.text("SELECT strftime('%Y-%m-%dT%H:00:00Z', 'now', '-3 hours')")
-        ).scalar_one()
+    three_hours_ago = "SELECT strftime('%Y-%m-%dT%H:00:00Z', 'now', '-3 hours')"
+    hour = fetched(engine, sa.text(three_hours_ago)).scalar_one()
     call("backfill", "filled", "--from", hour, "--to", hour)
     pending = call("action", "run", "nightly", "--json").json["id"]
-    ended = _ended(engine, UUID(pending))
-    engine.dispose()
     return {
-        **ended,
+        **_ended(engine, UUID(pending)),
         "id": pending,
         "hour": hour,
         "token": call("token", "create", "--role", "viewer", "--json").json["id"],

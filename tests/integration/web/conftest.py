@@ -4,9 +4,11 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -20,13 +22,12 @@ from models.store.tenants import app_apply
 from models.tenant.document import parse_small_app
 from runtime.config import Settings, load_settings
 from runtime.egress.guard import authorities
-from runtime.sections.web import WorkSettings
 from scheduler.changes.default_actions import give_maintenance
 from services import changes, tokens, users
 from services.installation import Installation
 from tasks.built_in import built_in_steps
 from tests.browser import Chromium, Tab, started
-from tests.factories import installation_on
+from tests.factories import installation_on, update_operation
 from tests.servers import Broker
 from tests.web_server import serving
 from web.app import make_app
@@ -83,7 +84,8 @@ class Web:
             client.close()
 
 
-Serve = Callable[[Settings], Web]
+Serve = Callable[..., Web]
+SiteWith = Callable[..., Web]
 
 
 @pytest.fixture(scope="module")
@@ -111,14 +113,14 @@ def page(tab: Tab) -> Page:
     return tab.page
 
 
-def served(stack: ExitStack, settings: Settings) -> Web:
+def served(stack: ExitStack, settings: Settings, app: str = "default") -> Web:
     """Serve an installation in a thread of this process, until the stack is closed."""
     configure(settings)
-    opened = Installation(settings.home)
+    opened = Installation(settings.home, app)
     opened.__dict__["settings"] = settings
-    app = make_app(opened)
+    made = make_app(opened)
     stack.callback(opened.engine.dispose)
-    web = Web(opened, stack.enter_context(serving(app, settings.web)), app)
+    web = Web(opened, stack.enter_context(serving(made, settings.web)), made)
     stack.callback(web.close)
     return web
 
@@ -136,11 +138,11 @@ def share(
     """Start a server like `site` that the tests of a module share: they leave it as it was."""
     with ExitStack() as stack:
 
-        def start(**sections: Any) -> Web:
+        def start(**sections: dict[str, Any]) -> Web:
             home = tmp_path_factory.mktemp("shared")
             shutil.copy(sqlite_template, home / "minutebook.db")
             settings = load_settings(home, {"SCHED_BROKER_URL": _broker.url})
-            return with_shop(served(stack, settings.model_copy(update=sections)))
+            return with_shop(served(stack, changed(settings, **sections)))
 
         yield start
 
@@ -148,7 +150,7 @@ def share(
 @pytest.fixture(scope="module")
 def shared(share: Callable[..., Web]) -> Web:
     """A server of all tests of a module, with the small app `shop` and its action `nightly`."""
-    return share(work=WorkSettings(pop_timeout_s=0.1))
+    return share(work={"pop_timeout_s": 0.1})
 
 
 @pytest.fixture
@@ -164,10 +166,19 @@ def unserved(engine: sa.Engine, settings: Settings) -> Web:
 
 
 @pytest.fixture
-def site(home_of: Callable[[str], Settings], serve: Serve) -> Web:
+def site_with(home_of: Callable[[str], Settings], serve: Serve) -> SiteWith:
+    """Start a server like `site` whose settings differ: of each section, these."""
+
+    def start(store: str = "sqlite", **sections: dict[str, Any]) -> Web:
+        return with_shop(serve(changed(home_of(store), **sections)))
+
+    return start
+
+
+@pytest.fixture
+def site(site_with: SiteWith) -> Web:
     """A server on SQLite, with the small app `shop` and its action `nightly`."""
-    short = WorkSettings(pop_timeout_s=0.1)
-    return with_shop(serve(home_of("sqlite").model_copy(update={"work": short})))
+    return site_with(work={"pop_timeout_s": 0.1})
 
 
 @pytest.fixture
@@ -178,8 +189,20 @@ def pop_timeout_s() -> float:
 @pytest.fixture
 def desk(settings: Settings, serve: Serve, pop_timeout_s: float) -> Web:
     """A server on each store that hands out jobs."""
-    work = WorkSettings(pop_timeout_s=pop_timeout_s)
-    return serve(settings.model_copy(update={"work": work}))
+    return serve(changed(settings, work={"pop_timeout_s": pop_timeout_s}))
+
+
+def changed(settings: Settings, **sections: dict[str, Any]) -> Settings:
+    """Return settings of which these differ, by section."""
+    its = {name: getattr(settings, name) for name in sections}
+    update = {name: one.model_copy(update=sections[name]) for name, one in its.items()}
+    return settings.model_copy(update=update)
+
+
+def begin(web: Web, id: UUID, at: datetime, **known: Any) -> None:
+    """Let a worker have begun a run at an instant."""
+    began = dict.fromkeys(("started_at", "first_started_at", "heartbeat_at"), at)
+    update_operation(web.engine, id, state="running", **{"worker": "w", **began, **known})
 
 
 def with_shop(web: Web) -> Web:

@@ -57,8 +57,7 @@ class Refreshed:
         settings_in(opened.settings).effective_data_root.mkdir(parents=True, exist_ok=True)
         trust.trust_app(opened, APP, trust.TrustChange(trusted=True))
         app_changes.apply(opened, [("", {"name": APP, "domains": DOMAINS})], dry_run=False)
-        self.seen = opened.for_request(APP, is_bound=True, bearer="tests")
-        changes.add(self.seen, [UPDATE])
+        changes.add(self.web.shop, [UPDATE])
         for name in DOMAINS:
             self.write(name, 1)
 
@@ -74,7 +73,7 @@ class Refreshed:
         with self.patch.context() as patch:
             patch.setattr(snapshots, "write", importing.before(snapshots.write))
             patch.setattr(publishing, "_publish", moving.before(publishing._publish))
-            its = (run(self.seen, "update").id, 1)
+            its = (run(self.web.shop, "update").id, 1)
             given = (self.web.engine, settings, Registry(), its, "tests")
             thread = Thread(target=run_attempt, args=given)
             thread.start()

@@ -2,17 +2,15 @@
 
 import re
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
 from models.roles import Role
-from runtime.config import Settings
-from runtime.sections.web import WorkSettings
 from tests.certificate import make_certificate
-from tests.integration.web.conftest import Serve, Web, with_shop
+from tests.integration.web.conftest import SiteWith, Web
 from tests.nginx import nginx
 from tests.servers import free_port
 
@@ -29,13 +27,9 @@ def below() -> str:
 
 
 @pytest.fixture
-def web(home_of: Callable[[str], Settings], serve: Serve, below: str) -> Web:
-    settings = home_of("sqlite")
-    changed = {
-        "web": settings.web.model_copy(update={"proxies": ("127.0.0.1",), "root_path": below}),
-        "work": WorkSettings(pop_timeout_s=0.2),
-    }
-    return with_shop(serve(settings.model_copy(update=changed)))
+def web(site_with: SiteWith, below: str) -> Web:
+    behind = {"proxies": ("127.0.0.1",), "root_path": below}
+    return site_with(web=behind, work={"pop_timeout_s": 0.2})
 
 
 @pytest.fixture

@@ -13,12 +13,11 @@ import pytest
 from minutebook import actions
 from models.roles import Role
 from models.store import workers
-from runtime.config import Settings
-from runtime.sections.celery import CelerySettings
 from services.apps import trust
 from tests.django_project import ACTIONS, Browser, project, text_of
-from tests.integration.web.conftest import APP, NIGHTLY, Serve, Web, with_shop
+from tests.integration.web.conftest import APP, NIGHTLY, SiteWith, Web
 from tests.servers import free_port
+from tests.transactions import act
 
 TASKS = {
     "shop.remind": ["order", "city='Paris'", "*", "dry_run=False"],
@@ -30,14 +29,12 @@ REMIND = {**FIELDS, "name": "remind", "task": "shop.remind", "rest": ""}
 
 
 @pytest.fixture
-def site(home_of: Callable[[str], Settings], serve: Serve) -> Web:
+def site(site_with: SiteWith) -> Web:
     """A server that may send the shop's tasks, which a worker follows."""
-    allowed = CelerySettings(tasks=("shop.*",))
-    web = with_shop(serve(home_of("sqlite").model_copy(update={"celery": allowed})))
+    web = site_with(celery={"tasks": ("shop.*",)})
     trust.trust_app(web.opened, APP, trust.TrustChange(trusted=True))
-    with web.engine.begin() as connection:
-        follows = workers.Heartbeat("shop", "celery", 1, follows=[*TASKS], signatures=TASKS)
-        workers.beat(connection, follows)
+    worker = workers.Heartbeat("shop", "celery", 1, follows=[*TASKS], signatures=TASKS)
+    act(web.engine, workers.beat, worker)
     return web
 
 

@@ -22,13 +22,12 @@ from models.tables import notices, small_apps, workers
 from models.trust import Trust
 from models.worker_kinds import HTTP, OURS, WorkerKind
 from runtime.database import reading
-from runtime.sections import AlertSettings
 from scheduler.on_demand.cancel import cancel
 from scheduler.sweep import dispatch_ready
 from tests.attempts import claim
 from tests.celery_messages import TASK, allowing, celery_action, follow_by_name
 from tests.factories import make_action, make_operation, row_of, update_operation
-from tests.integration.web.conftest import Serve, Web
+from tests.integration.web.conftest import Serve, Web, changed
 from tests.ticks import LEASE, MINUTE
 from tests.transactions import act, execute, fetched
 
@@ -298,8 +297,8 @@ def test_what_is_just_being_sent_is_asked_for_again(desk: Web, worker: Worker) -
 def test_one_whose_plan_is_broken_fails_at_its_take_with_an_alert(
     desk: Web, serve: Serve, worker: Worker
 ) -> None:
-    alert = AlertSettings(mail=("ops@example.com",), after=1)
-    alerting = serve(desk.opened.settings.model_copy(update={"alert": alert}))
+    alert = {"mail": ("ops@example.com",), "after": 1}
+    alerting = serve(changed(desk.opened.settings, alert=alert))
     id = make_sent(desk)
     execute(desk.engine, sa.text("UPDATE revisions SET plan = '{}'"))
 

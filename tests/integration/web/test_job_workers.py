@@ -15,10 +15,9 @@ import pytest
 
 from models.roles import Role
 from runtime.clock import wait_for
-from runtime.config import Settings
 from tests.factories import row_of
 from tests.hostile.raw_server import raw_server
-from tests.integration.web.conftest import Serve, Web
+from tests.integration.web.conftest import Web
 from tests.integration.web.jobs import make_due, make_job
 from tests.web_source import Page, WebSource, web_source
 
@@ -33,23 +32,18 @@ Start = Callable[..., "subprocess.Popen[bytes]"]
 
 
 @pytest.fixture
-def desk(home_of: Callable[[str], Settings], serve: Serve) -> Web:
-    return serve(home_of("sqlite"))
-
-
-@pytest.fixture
 def source() -> Iterator[WebSource]:
     with web_source() as made:
         yield made
 
 
 @pytest.fixture(params=[name for name, words in WORKERS.items() if shutil.which(words[0])])
-def start(request: pytest.FixtureRequest, desk: Web, tmp_path: Path) -> Iterator[Start]:
-    """Start a worker of the desk, or of another URL; all end with the test."""
-    token = desk.token(Role.WORKER)
+def start(request: pytest.FixtureRequest, site: Web, tmp_path: Path) -> Iterator[Start]:
+    """Start a worker of `site`, or of another URL; all end with the test."""
+    token = site.token(Role.WORKER)
     started: list[subprocess.Popen[bytes]] = []
 
-    def run(url: str = desk.url) -> "subprocess.Popen[bytes]":
+    def run(url: str = site.url) -> "subprocess.Popen[bytes]":
         says = {"MINUTEBOOK_URL": url, "MINUTEBOOK_TOKEN": token}
         with (tmp_path / "worker.log").open("ab") as log:
             worker = subprocess.Popen(
@@ -66,12 +60,12 @@ def start(request: pytest.FixtureRequest, desk: Web, tmp_path: Path) -> Iterator
             worker.wait(10)
 
 
-def make_work(desk: Web, url: str) -> UUID:
-    return make_due(desk.engine, make_job(desk.engine, url))
+def make_work(site: Web, url: str) -> UUID:
+    return make_due(site.engine, make_job(site.engine, url))
 
 
-def becomes(desk: Web, id: UUID, state: str) -> bool:
-    return wait_for(lambda: row_of(desk.engine, id)["state"] == state, 30)
+def becomes(site: Web, id: UUID, state: str) -> bool:
+    return wait_for(lambda: row_of(site.engine, id)["state"] == state, 30)
 
 
 def test_a_worker_asks_again_after_a_server_that_ended_without_an_answer(start: Start) -> None:
@@ -88,13 +82,13 @@ def test_a_worker_asks_again_after_a_server_that_ended_without_an_answer(start: 
 
 
 def test_a_worker_completes_a_job_and_reports_another_as_failed(
-    desk: Web, source: WebSource, start: Start
+    site: Web, source: WebSource, start: Start
 ) -> None:
     source.pages["/there"] = Page(b"12345")
-    done, failed = make_work(desk, f"{source.url}/there"), make_work(desk, f"{source.url}/gone")
+    done, failed = make_work(site, f"{source.url}/there"), make_work(site, f"{source.url}/gone")
 
     start()
 
-    assert becomes(desk, done, "success")
-    assert row_of(desk.engine, done)["result"] == {"job": {"bytes": 5}}
-    assert becomes(desk, failed, "failed")
+    assert becomes(site, done, "success")
+    assert row_of(site.engine, done)["result"] == {"job": {"bytes": 5}}
+    assert becomes(site, failed, "failed")

@@ -1,41 +1,29 @@
 """What a client may not do: too much, too slowly, too often; and what every answer has."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from http.client import HTTPConnection
-from typing import Any
 from urllib.parse import quote, urlsplit
 
 import httpx
 import pytest
+import sqlalchemy as sa
 
 from models.roles import Role
 from runtime.clock import wait_for
-from runtime.config import Settings
-from runtime.sections.web import WorkSettings
-from tests.integration.web.conftest import APP, Serve, Web, with_shop
+from tests.integration.web.conftest import APP, SiteWith, Web
 from tests.integration.web.jobs import URL, make_due, make_job
+from tests.transactions import execute
 from web import middleware
 
-Limited = Callable[..., Web]
 KNOWN = {"app": APP, "action": "nightly", "user": "ann@example.com", "template": "hello"}
 NOT_ANSWERED_AT_ONCE = ("/jobs/next", "/healthz/ticks", "/api/doctor")
 
 
-@pytest.fixture
-def limited(home_of: Callable[[str], Settings], serve: Serve) -> Limited:
-    def start(**limits: Any) -> Web:
-        settings = home_of("sqlite")
-        web = settings.web.model_copy(update=limits)
-        return with_shop(serve(settings.model_copy(update={"web": web})))
-
-    return start
-
-
-def test_a_large_body_is_refused(limited: Limited) -> None:
-    client = limited(max_body_mb=1).client(Role.EDITOR, APP)
+def test_a_large_body_is_refused(site_with: SiteWith) -> None:
+    client = site_with(web={"max_body_mb": 1}).client(Role.EDITOR, APP)
 
     told = client.post("/api/actions", content=b" " * (2**20 + 1))
     streamed = client.post("/api/actions", content=(b" " * 2**16 for _ in range(20)))
@@ -88,10 +76,8 @@ def test_a_token_ends_with_its_time_and_with_its_small_app(web: Web) -> None:
     of_shop = web.client(Role.VIEWER, APP)
     assert of_shop.get("/api/actions").status_code == 200
 
-    with web.opened.engine.begin() as connection:
-        connection.exec_driver_sql(
-            "UPDATE tokens SET expires_at = created_at WHERE expires_at IS NOT NULL"
-        )
+    ends = "UPDATE tokens SET expires_at = created_at WHERE expires_at IS NOT NULL"
+    execute(web.engine, sa.text(ends))
     admin.delete(f"/api/apps/{APP}?force=true")
 
     headers = {"Authorization": f"Bearer {short['token']}"}
@@ -156,10 +142,9 @@ def test_an_error_of_ours_shows_no_trace_and_is_counted(
 
 
 def test_a_database_that_is_away_is_said_so_and_ends_nothing(
-    home_of: Callable[[str], Settings], serve: Serve, request: pytest.FixtureRequest
+    site_with: SiteWith, request: pytest.FixtureRequest
 ) -> None:
-    patient = WorkSettings(pop_timeout_s=120)
-    web = with_shop(serve(home_of("postgresql").model_copy(update={"work": patient})))
+    web = site_with("postgresql", work={"pop_timeout_s": 120})
     client, server = web.client(), request.getfixturevalue("postgresql")
     assert client.get("/readyz").status_code == 204
     worker = web.client(Role.WORKER)
@@ -182,10 +167,10 @@ def test_a_database_that_is_away_is_said_so_and_ends_nothing(
 
 
 def test_a_page_of_a_named_origin_may_send_each_header_that_an_endpoint_reads(
-    limited: Limited,
+    site_with: SiteWith,
 ) -> None:
     origin = "https://ops.example"
-    client = limited(origins=(origin,)).client()
+    client = site_with(web={"origins": (origin,)}).client()
     paths = client.get("/openapi.json").json()["paths"].values()
     parameters = [
         one for path in paths for method in path.values() for one in method.get("parameters", ())

@@ -1,7 +1,6 @@
 """Lists come in pages: one costs as much as what it shows, and all of them lose nothing."""
 
 import re
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -9,7 +8,6 @@ import httpx
 import pytest
 
 import minutebook
-from broker.app import configure
 from cli.remote.server import Remote
 from models.job import id_of
 from models.roles import Role
@@ -18,11 +16,8 @@ from runtime.config import Settings
 from services import backend, changes, jobs, tokens, users
 from services.actions import search
 from services.apps import changes as app_changes
-from services.installation import Installation
-from tests.integration.web.conftest import APP, NIGHTLY, SHOP, Serve, Web, with_shop
+from tests.integration.web.conftest import APP, NIGHTLY, SHOP, Serve, SiteWith, Web
 from tests.statements import executed, rows_read
-from tests.web_server import serving
-from web.app import make_app
 
 COUNT = 7
 JOBS = [f"https://example.com/{number}" for number in range(COUNT)]
@@ -223,8 +218,8 @@ def test_commands_and_clients_read_all_pages(
     server.close()
 
 
-def test_a_page_reads_what_it_shows(home_of: Callable[[str], Settings], serve: Serve) -> None:
-    web = with_shop(serve(home_of("postgresql")))
+def test_a_page_reads_what_it_shows(site_with: SiteWith) -> None:
+    web = site_with("postgresql")
     fill(web)
     clients = clients_of(web)
 
@@ -235,19 +230,13 @@ def test_a_page_reads_what_it_shows(home_of: Callable[[str], Settings], serve: S
         assert max(read) == 4
 
 
-def test_a_list_is_that_of_the_small_app_as_it_is_now(settings: Settings) -> None:
+def test_a_list_is_that_of_the_small_app_as_it_is_now(settings: Settings, serve: Serve) -> None:
     """A web process of a small app outlives it."""
-    configure(settings)
-    opened = Installation(settings.home, APP)
-    opened.__dict__["settings"] = settings
-    with serving(make_app(opened), settings.web) as url:
-        asker = opened.for_request(None, is_bound=False, bearer="tests")
-        bearer = {"Authorization": f"Bearer {tokens.create(asker, Role.ADMIN, None).token}"}
-        with httpx.Client(base_url=url, headers=bearer) as client:
-            client.post("/api/apps", json=SHOP)
-            listed = client.get("/api/actions")
-            deleted = client.delete(f"/api/apps/{APP}")
-            gone = client.get("/api/actions")
+    client = serve(settings, APP).client()
+    client.post("/api/apps", json=SHOP)
+
+    listed = client.get("/api/actions")
+    deleted = client.delete(f"/api/apps/{APP}")
+    gone = client.get("/api/actions")
 
     assert (listed.status_code, deleted.status_code, gone.status_code) == (200, 200, 404)
-    opened.engine.dispose()

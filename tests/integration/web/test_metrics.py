@@ -15,7 +15,6 @@ from prometheus_client.parser import text_string_to_metric_families
 import services.metrics
 from data.store.tables import deliveries
 from models.roles import Role
-from models.sql import read_clock
 from models.store import ticks as stored
 from models.tables import missed_spans, notices, operation_logs, operations, ticks
 from runtime.clock import monotonic
@@ -24,7 +23,7 @@ from scheduler.tick import TickReport
 from services.metrics import LONGEST, OTHER, SETTLED_AFTER, quick_samples, slow_samples, window
 from services.runs import run
 from tests.factories import STEPS, update_operation
-from tests.integration.web.conftest import APP, Web
+from tests.integration.web.conftest import APP, Web, begin
 from tests.ticks import SECOND
 from tests.transactions import act, clock_of, execute
 from web.counters import Counters
@@ -41,21 +40,12 @@ def ended(web: Web, state: str = "success", took_s: float = 2.0) -> None:
     at = clock_of(web.engine) - SETTLED
     began = at - timedelta(seconds=took_s)
     ends = {"started_at": began.isoformat(), "finished_at": at.isoformat()}
-    update_operation(web.engine, id, state="running", worker="w", heartbeat_at=at)
-    update_operation(
-        web.engine,
-        id,
-        state=state,
-        recorded_at=began,
-        started_at=began,
-        first_started_at=began,
-        finished_at=at,
-        steps=[{"name": "maintenance", "state": "success", **ends}],
-    )
-    with web.engine.begin() as connection:
-        one = {"operation_id": id, "step": "send_email", "recipient": "ann", "address": "a@b.c"}
-        sent = {"message_id": "m", "state": "sent", "updated_at": at}
-        connection.execute(sa.insert(deliveries).values(one | sent))
+    begin(web, id, began)
+    steps = [{"name": "maintenance", "state": "success", **ends}]
+    update_operation(web.engine, id, state=state, recorded_at=began, finished_at=at, steps=steps)
+    one = {"operation_id": id, "step": "send_email", "recipient": "ann", "address": "a@b.c"}
+    sent = {"message_id": "m", "state": "sent", "updated_at": at}
+    execute(web.engine, sa.insert(deliveries).values(one | sent))
 
 
 @dataclass
@@ -119,9 +109,8 @@ def test_what_ended_is_counted_once_and_outlives_its_rows(web: Web, counting: Co
     ended(web, "failed", took_s=400)
     counting.catch_up()
     counting.catch_up()
-    with web.engine.begin() as connection:
-        for table in (operation_logs, deliveries, notices, operations):
-            connection.execute(sa.delete(table))
+    for table in (operation_logs, deliveries, notices, operations):
+        execute(web.engine, sa.delete(table))
 
     ends = {(APP, "success"): 1, (APP, "failed"): 1}
     assert counting.counted("operations_ended_total") == ends
@@ -136,9 +125,8 @@ def test_a_mail_counts_when_it_is_sent_or_fails(web: Web, counting: Counting) ->
     ended(web)
     counting.catch_up()
     # A retry of the operation, which does not send again.
-    with web.engine.begin() as connection:
-        at = read_clock(connection) - SETTLED
-        connection.execute(sa.update(operations).values(finished_at=at))
+    at = clock_of(web.engine) - SETTLED
+    execute(web.engine, sa.update(operations).values(finished_at=at))
     counting.catch_up()
 
     assert counting.counted("deliveries_total") == {(APP, "sent"): 1}
@@ -222,8 +210,8 @@ def test_ticks_are_counted_by_what_they_report(web: Web, counting: Counting) -> 
     report = TickReport(NOW, sent=3, broker_error="away", lag_s=0.02, publish_s=0.3)
     for one in (daemon.tick_once(), report):
         act(web.engine, stored.report, "d", one.now, 5.0, one.figures())
-    with web.engine.begin() as connection:
-        connection.execute(sa.update(ticks).values(finished_at=read_clock(connection) - SETTLED))
+    settled = clock_of(web.engine) - SETTLED
+    execute(web.engine, sa.update(ticks).values(finished_at=settled))
 
     assert counting.counted("tick_duration_seconds_count") == {(): 3}
     assert counting.counted("tick_work_total")[("sent",)] >= 3

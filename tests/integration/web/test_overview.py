@@ -21,7 +21,7 @@ from services.overview import figures as counted
 from services.runs import run
 from tests.celery_messages import TASK, celery_action
 from tests.factories import row_of, update_operation
-from tests.integration.web.conftest import APP, NIGHTLY, Web
+from tests.integration.web.conftest import APP, NIGHTLY, Web, begin
 from tests.ticks import MINUTE
 from tests.transactions import act, clock_of
 
@@ -37,15 +37,7 @@ def ended(web: Web, action: str, state: str, **values: Any) -> UUID:
     """Run an action of the small app `shop`, and end its operation."""
     id = run(web.shop, action).id
     now = clock_of(web.engine)
-    update_operation(
-        web.engine,
-        id,
-        state="running",
-        worker="w",
-        heartbeat_at=now,
-        started_at=now - MINUTE,
-        first_started_at=now - MINUTE,
-    )
+    begin(web, id, now - MINUTE, heartbeat_at=now)
     if state != "running":
         update_operation(web.engine, id, state=state, finished_at=now, **values)
         # As the worker does that ends it.

@@ -1,7 +1,7 @@
 """However many slow requests an editor sends, workers keep their leases."""
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from threading import Event, Semaphore
@@ -12,10 +12,9 @@ import pytest
 
 from models.operation import OperationState
 from models.roles import Role
-from runtime.config import Settings
 from services import status
 from tests.factories import row_of
-from tests.integration.web.conftest import Serve, Web
+from tests.integration.web.conftest import SiteWith, Web
 from tests.integration.web.jobs import make_due, make_job
 from web.routing import THREADS
 
@@ -24,8 +23,8 @@ SOON_S = 30
 
 
 @pytest.fixture
-def web(home_of: Callable[[str], Settings], serve: Serve) -> Web:
-    return serve(home_of("postgresql"))
+def web(site_with: SiteWith) -> Web:
+    return site_with("postgresql")
 
 
 @pytest.fixture

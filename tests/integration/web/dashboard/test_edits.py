@@ -1,20 +1,20 @@
-"""Two who edit one action: neither overwrites the other unasked."""
+"""Two who edit one action, of which neither overwrites the other unasked; and its revisions."""
 
 import json
 import re
-from collections.abc import Callable
 from html import unescape
 
 import httpx
 import pytest
 
 from models.roles import Role
-from models.store.workers import Heartbeat, beat
 from runtime.config import Settings
-from services import changes
+from services import changes, tokens
 from services.apps import trust
-from tests.integration.web.conftest import APP, NIGHTLY, Serve, Web, with_shop
+from tests.celery_messages import allowing, follow_by_name
+from tests.integration.web.conftest import APP, NIGHTLY, Serve, SiteWith, Web, with_shop
 from tests.integration.web.dashboard.conftest import Browse
+from web.dashboard.texts import person
 
 FIELDS = re.compile(r'<input type="hidden" name="(uid|revision)" value="([^"]*)">')
 OVERWRITE = re.compile(r'<button name="revision" value="(\d+)"')
@@ -119,14 +119,11 @@ def test_a_test_goes_only_where_the_small_app_may_tell(browser: httpx.Client) ->
 def test_the_form_offers_the_tasks_that_the_small_app_may_send(
     settings: Settings, serve: Serve, browse: Browse
 ) -> None:
-    celery = settings.celery.model_copy(update={"tasks": ("shop.*",)})
-    web = with_shop(serve(settings.model_copy(update={"celery": celery})))
+    web = with_shop(serve(allowing(settings, "shop.*")))
     trust.trust_app(web.opened, APP, trust.TrustChange(trusted=True))
     step = {"task": "shop.tasks.sent", "queue": "night"}
     changes.add(web.shop, [{**NIGHTLY, "name": "sends", "operations": {"celery_task": step}}])
-    with web.engine.begin() as connection:
-        follows = ("shop.tasks.followed", "hr.tasks.pay")
-        beat(connection, Heartbeat("celery@one", "celery", 1, follows=follows))
+    follow_by_name(web.engine, "shop.tasks.followed", "hr.tasks.pay")
 
     page = browse(web).get(f"/apps/{APP}/new-action").text
 
@@ -139,20 +136,69 @@ def offered(page: str, name: str) -> list[str]:
     return re.findall(r'<option value="([^"]*)"', listed)
 
 
-def test_tests_of_hooks_count_as_mails(
-    home_of: Callable[[str], Settings], serve: Serve, browse: Browse
-) -> None:
-    settings = home_of("sqlite")
-    limits = settings.limits.model_copy(update={"mails": 1})
-    web = with_shop(serve(settings.model_copy(update={"limits": limits})))
+def test_tests_of_hooks_count_as_mails(site_with: SiteWith, browse: Browse) -> None:
+    web = site_with(limits={"mails": 1})
     browser = browse(web)
     sent = {"action": "nightly", "kind": "mail", "to": "ann@example.com"}
 
     first, second = (browser.post(f"/apps/{APP}/try-hook", data=sent).text for _ in range(2))
 
-    (mail,) = (settings.home / "mail").rglob("*.eml")
+    (mail,) = (web.opened.settings.home / "mail").rglob("*.eml")
     audited = web.client().get("/api/audit", params={"app": APP})
     assert "Sent." in first
     assert "a test: nothing ran" in mail.read_text()
     assert '"object":"ann@example.com"' in audited.text
     assert "SCHED_LIMITS_MAILS" in second
+
+
+def test_the_page_of_an_action_shows_a_page_of_its_revisions(
+    web: Web, browse: Browse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(2, 8):
+        changes.apply(web.shop, [{**NIGHTLY, "description": f"revision {number}"}])
+    monkeypatch.setattr("services.actions.page.MOST_REVISIONS", 3)
+    browser = browse(web)
+
+    def shown(query: str) -> tuple[list[int], list[str]]:
+        """The revisions of a page, and what they changed."""
+        text = browser.get(f"/apps/{APP}/actions/nightly{query}").text
+        listed = text[text.index('id="document"') :]
+        numbers = re.findall(r"<summary>revision (\d+)", listed, re.IGNORECASE)
+        return [int(one) for one in numbers], re.findall(r"\?before=\d+#document", listed)
+
+    assert shown("") == ([7, 6, 5], ["?before=5#document"])
+    assert shown("?before=5") == ([4, 3, 2], ["?before=2#document"])
+    assert shown("?before=2") == ([1], [])
+    # The oldest of a page is compared with the one before it, which is not shown.
+    page = browser.get(f"/apps/{APP}/actions/nightly").text
+    changed = re.findall(r'<span class="(?:old|new)">([^<]*)</span>', page)
+    assert [line for line in changed if "revision 5" in line]
+    assert not [line for line in changed if "cron_rule" in line]
+
+
+def test_a_revision_names_the_person_of_its_token(web: Web, browse: Browse) -> None:
+    ann = tokens.create(web.opened, Role.EDITOR, None, "Ann").token
+    browser = browse(web, token=ann)
+    document = json.dumps({**NIGHTLY, "description": "hers"})
+    values = {"document": document, "uid": "nightly", "revision": "1"}
+    assert browser.post(f"/apps/{APP}/store", data=values).status_code == 303
+
+    page = browser.get(f"/apps/{APP}/actions/nightly").text
+    stored = web.client().get("/api/actions/nightly/revisions", params={"app": APP}).json()
+
+    assert ">Ann</span>" in page
+    assert re.fullmatch(r"token \w+ \(Ann\)", stored[0]["author"])
+
+
+@pytest.mark.parametrize(
+    ("author", "whose"),
+    [
+        ("link 12ab (Ann (Paris))", "Ann (Paris)"),
+        ("token 34cd (CI)", "CI"),
+        ("sso ann@example.com", "ann@example.com"),
+        ("token 34cd", "token 34cd"),
+        ("root", "root"),
+    ],
+)
+def test_an_author_is_shown_as_its_person(author: str, whose: str) -> None:
+    assert person(author) == whose

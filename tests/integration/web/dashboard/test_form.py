@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
-from runtime.sections.celery import CelerySettings
 from services import changes
 from tests.browser import Tab, hold_back
 from tests.integration.web.conftest import APP, NIGHTLY, Web
@@ -23,7 +22,7 @@ ZONE = {"timezone": "Europe/Paris"}
 @pytest.fixture(scope="module")
 def site(share: Callable[..., Web]) -> Web:
     """A server whose small app may send tasks, of which a worker follows one, and mail Ann."""
-    return with_tasks(share(celery=CelerySettings(tasks=("shop.*",))))
+    return with_tasks(share(celery={"tasks": ("shop.*",)}))
 
 
 def _written(page: Page, *path: str) -> Any:

@@ -12,7 +12,7 @@ from services import changes
 from services.runs import run
 from tests.browser import Tab
 from tests.factories import update_operation
-from tests.integration.web.conftest import NIGHTLY, Web
+from tests.integration.web.conftest import NIGHTLY, Web, begin
 from tests.transactions import clock_of, execute
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&<script>alert(2)</script>{{7*7}}"
@@ -48,8 +48,7 @@ def hostile(site: Web) -> list[str]:
     [made] = changes.add(site.shop, [{**NIGHTLY, "name": HOSTILE, "owner": HOSTILE}]).root
     id = run(site.shop, str(made.uid)).id
     now = clock_of(site.engine)
-    began = dict.fromkeys(("started_at", "first_started_at"), now - timedelta(seconds=5))
-    update_operation(site.engine, id, state="running", heartbeat_at=now, worker=HOSTILE, **began)
+    begin(site, id, now - timedelta(seconds=5), heartbeat_at=now, worker=HOSTILE)
     said = dict.fromkeys(("error", "reason", "message", "triggerer"), HOSTILE)
     steps = [{"name": HOSTILE, "state": "failed", "error": HOSTILE}]
     ends = {"finished_at": now, "steps": steps, "result": {HOSTILE: HOSTILE}}

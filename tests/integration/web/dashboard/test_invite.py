@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from models.roles import Role
 from services.tokens import create, list_tokens
-from tests.integration.web.conftest import APP, Web
+from tests.integration.web.conftest import APP, SiteWith, Web
 from tests.integration.web.dashboard.conftest import Browse
 
 ANN = {"name": "ann@example.com", "role": "operator", "app": "", "ends": "P30D"}
@@ -127,11 +127,9 @@ def test_a_worker_gets_no_link(site: Web, browse: Browse) -> None:
     assert admin.post(f"/tokens/{id}/link").status_code == 409
 
 
-def test_the_link_names_the_public_address(site: Web, browse: Browse) -> None:
-    settings = site.opened.settings
-    public = settings.web.model_copy(update={"public_url": "https://minutebook.example.com"})
-    site.opened.__dict__["settings"] = settings.model_copy(update={"web": public})
+def test_the_link_names_the_public_address(site_with: SiteWith, browse: Browse) -> None:
+    web = site_with(web={"public_url": "https://minutebook.example.com"})
 
-    link = shown(browse(site).post("/invite", data=ANN), "link")
+    link = shown(browse(web).post("/invite", data=ANN), "link")
 
     assert link.startswith("https://minutebook.example.com/sign-in/mbl_")

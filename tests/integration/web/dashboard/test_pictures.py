@@ -20,7 +20,7 @@ from models.store import ticks
 from models.tables import action_cursor, action_state, operations
 from tests.browser import Chromium
 from tests.factories import update_operation
-from tests.integration.web.conftest import APP, Web
+from tests.integration.web.conftest import APP, Web, begin
 from tests.ticks import HOUR
 from tests.transactions import act, clock_of
 
@@ -220,9 +220,8 @@ def _see_it_run(page: Page, web: Web, take: Callable[[int], None]) -> None:
     take(1000)
     id = UUID(page.url.rpartition("/")[2])
     now = clock_of(web.engine)
-    begun = {"state": "running", "heartbeat_at": now, "started_at": now, "first_started_at": now}
     step = {"name": "maintenance", "state": "running"}
-    update_operation(web.engine, id, **begun, worker="quick@shop:1", steps=[step])
+    begin(web, id, now, worker="quick@shop:1", steps=[step])
     for processed in (120, 340, 480):
         progress = {"processed": processed, "total": 500, "progress": processed / 500}
         update_operation(web.engine, id, **progress, message="removing old rows")

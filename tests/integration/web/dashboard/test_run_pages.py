@@ -13,7 +13,7 @@ from services.apps import changes
 from services.runs import run
 from tests.celery_messages import TASK, celery_action
 from tests.factories import make_operation, update_operation
-from tests.integration.web.conftest import APP, Web
+from tests.integration.web.conftest import APP, Web, begin
 from tests.integration.web.dashboard.conftest import Browse
 from tests.ticks import HOUR
 from tests.transactions import clock_of, execute
@@ -71,10 +71,9 @@ def test_a_run_of_a_task_shows_the_task_and_why_no_more_is_known(
 
 def ended(web: Web, id: UUID, state: str, seconds: float, **known: Any) -> None:
     """Let a run have begun in the past and ended after so many seconds."""
-    its: dict[str, Any] = {"worker": "w", "started_at": BEGAN, "first_started_at": BEGAN}
-    update_operation(web.engine, id, state="running", heartbeat_at=BEGAN, **its)
+    begin(web, id, BEGAN)
     finished_at = BEGAN + timedelta(seconds=seconds)
-    update_operation(web.engine, id, state=state, finished_at=finished_at, **its, **known)
+    update_operation(web.engine, id, state=state, finished_at=finished_at, **known)
 
 
 def test_the_chart_of_a_run_is_a_table_with_bars(site: Web, browser: httpx.Client) -> None:
@@ -96,10 +95,9 @@ def test_the_chart_of_a_run_is_a_table_with_bars(site: Web, browser: httpx.Clien
 def test_the_progress_of_a_run_is_shown_once_there_is_some(site: Web, browse: Browse) -> None:
     id, browser = run(site.shop, "nightly").id, browse(site)
     now = clock_of(site.engine)
-    its: dict[str, Any] = {"worker": "w", "started_at": now, "heartbeat_at": now}
 
     def shown(progress: float) -> bool:
-        update_operation(site.engine, id, state="running", progress=progress, **its)
+        begin(site, id, now, progress=progress)
         return "<progress" in browser.get(f"/operations/{id}").text
 
     assert [shown(0.0), shown(0.5)] == [False, True]

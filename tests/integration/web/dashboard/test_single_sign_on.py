@@ -8,11 +8,9 @@ import pytest
 import sqlalchemy as sa
 
 from models.roles import Role
-from runtime.config import Settings
-from runtime.sections.web import WebSettings
 from services import tokens
 from tests.browser import OWN_PAGE
-from tests.integration.web.conftest import Serve, Web
+from tests.integration.web.conftest import SiteWith, Web
 
 HEADER = "X-Auth-Request-Email"
 ROLE = "X-Minutebook-Role"
@@ -25,7 +23,7 @@ PROXIED: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def site(share: Callable[..., Web]) -> Web:
-    return share(web=WebSettings(**PROXIED))
+    return share(web=PROXIED)
 
 
 @pytest.fixture
@@ -134,14 +132,9 @@ def test_a_change_of_a_person_comes_from_a_page_of_ours(browser: httpx.Client) -
     ],
 )
 def test_the_word_of_others_does_not_count(
-    home_of: Callable[[str], Settings],
-    serve: Serve,
-    differs: dict[str, Any],
-    headers: list[tuple[str, str]],
+    site_with: SiteWith, differs: dict[str, Any], headers: list[tuple[str, str]]
 ) -> None:
-    settings = home_of("sqlite")
-    own = settings.web.model_copy(update=PROXIED | differs)
-    url = serve(settings.model_copy(update={"web": own})).url
+    url = site_with(web=PROXIED | differs).url
 
     page = httpx.get(f"{url}/account", headers=headers, follow_redirects=True)
 

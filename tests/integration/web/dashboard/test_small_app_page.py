@@ -11,7 +11,7 @@ from services.apps import changes, trust
 from services.runs import run
 from tests.browser import Tab
 from tests.factories import spoil, update_operation
-from tests.integration.web.conftest import APP, NIGHTLY, Web
+from tests.integration.web.conftest import APP, NIGHTLY, Web, begin
 from tests.ticks import MINUTE
 from tests.transactions import clock_of
 
@@ -30,11 +30,9 @@ def test_an_import_covers_the_data_and_traps_nobody(tab: Tab, page: Page, site: 
     trust.trust_app(site.opened, APP, trust.TrustChange(trusted=True))
     changes.apply(site.opened, [("", {"name": APP, "domains": {"sales": SOURCE}})], dry_run=False)
     id, now = run(site.shop, "nightly").id, clock_of(site.engine)
-    values = {"state": "running", "heartbeat_at": now, "worker": "w", "phase": "import"}
-    times = {"started_at": now - MINUTE, "first_started_at": now - MINUTE, "is_blocking": True}
-    times["eta_at"] = now + MINUTE
+    shown = {"phase": "import", "is_blocking": True, "eta_at": now + MINUTE}
     steps = [{"name": "refresh", "state": "running"}]
-    update_operation(site.engine, id, **values, **times, steps=steps)
+    begin(site, id, now - MINUTE, heartbeat_at=now, **shown, steps=steps)
     page.goto(f"/apps/{APP}")
     cover, table = page.locator("details.cover"), page.locator("td.name:text-is('sales')")
     expect(cover).to_contain_text("ends in")

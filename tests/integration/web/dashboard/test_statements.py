@@ -1,6 +1,6 @@
 """How often pages ask the database: a page costs a bounded number of statements."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,12 +11,11 @@ from fastapi.routing import APIRoute
 
 from models.store import ticks
 from models.tables import actions
-from runtime.config import Settings
 from services import changes, users
 from services.apps import changes as app_changes
 from services.runs import run
 from tests.factories import update_operation
-from tests.integration.web.conftest import APP, NIGHTLY, Serve, Web, with_shop
+from tests.integration.web.conftest import APP, NIGHTLY, SiteWith, Web
 from tests.integration.web.dashboard.conftest import Browse
 from tests.integration.web.test_overview import ended, tick
 from tests.statements import executed, rows_read
@@ -79,9 +78,8 @@ def test_no_page_asks_more_often_the_more_there_is(web: Web, browse: Browse) -> 
     apps: list[dict[str, Any]] = [{"name": f"other-{number}"} for number in range(9)]
     apps.append({"name": APP, "public_status": True, "templates": {"hello": TEMPLATE}})
     app_changes.apply(opened, [("", one) for one in apps], dry_run=False)
-    shop = opened.for_request(APP, is_bound=True, bearer="tests")
-    changes.add(shop, [{**NIGHTLY, "name": f"action {number}"} for number in range(9)])
-    id, *_ = [str(run(shop, f"action {number}").id) for number in range(9)]
+    changes.add(web.shop, [{**NIGHTLY, "name": f"action {number}"} for number in range(9)])
+    id, *_ = [str(run(web.shop, f"action {number}").id) for number in range(9)]
     browser = browse(web)
     asked: dict[str, int] = {}
 
@@ -139,12 +137,9 @@ def test_many_open_overviews_ask_no_more_often_than_one(site: Web, browser: http
 
 
 def test_the_page_of_a_small_app_shows_a_page_of_its_users(
-    home_of: Callable[[str], Settings],
-    serve: Serve,
-    browse: Browse,
-    monkeypatch: pytest.MonkeyPatch,
+    site_with: SiteWith, browse: Browse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    web = with_shop(serve(home_of("postgresql")))
+    web = site_with("postgresql")
     rows = [{"id": f"user-{number}@example.com"} for number in range(7)]
     users.import_rows(web.shop, rows, raises_events=False)
     browser = browse(web)
