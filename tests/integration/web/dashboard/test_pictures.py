@@ -1,33 +1,26 @@
-"""The pictures of the README and the docs: PICTURES=docs/img writes them there."""
+"""The pictures of the README: PICTURES=docs/img writes them there."""
 
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 import sqlalchemy as sa
-from PIL import Image, ImageSequence
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from models.roles import Role
 from models.sql import upsert
 from models.store import ticks
 from models.tables import action_cursor, action_state, operations
 from tests.browser import Chromium
-from tests.factories import update_operation
-from tests.integration.web.conftest import APP, Web, begin
+from tests.integration.web.conftest import APP, Web
 from tests.ticks import HOUR
-from tests.transactions import act, clock_of
+from tests.transactions import clock_of
 
-# Of the moving picture: GitHub shows it at most as wide, and a page should not wait for it.
-FRAME = {"width": 960, "height": 600}
-MOST_BYTES = 500_000
-COLOURS = 64
 ERROR = "SMTP server mail.example.com:587 refused the connection after 3 tries"
 # Name, rule, hours between two runs, days of history, and the states of its last runs.
 ACTIONS: tuple[tuple[str, dict[str, Any], float, int, tuple[str, ...]], ...] = (
@@ -152,82 +145,3 @@ def test_pictures(
 
     assert tab.faults == []
     assert (folder / f"dashboard{suffix}.png").stat().st_size > 10_000
-
-
-class Film:
-    """Screenshots of a page, each shown for a while."""
-
-    def __init__(self, page: Page) -> None:
-        self._page = page
-        self._frames: list[Image.Image] = []
-        self._lasting: list[int] = []
-        page.set_viewport_size({"width": FRAME["width"], "height": FRAME["height"]})
-
-    def take(self, milliseconds: int) -> None:
-        """Show the page as it is for so long."""
-        shot = Image.open(BytesIO(self._page.screenshot()))
-        # Without dither: a flat colour stays flat, and small.
-        plain = shot.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
-        self._frames.append(plain)
-        self._lasting.append(milliseconds)
-
-    def save(self, path: Path) -> None:
-        first, *rest = self._frames
-        first.save(path, save_all=True, append_images=rest, duration=self._lasting, loop=0)
-
-
-def test_the_first_minute_as_a_moving_picture(
-    chromium: Chromium, site: Web, tmp_path: Path
-) -> None:
-    path = Path(os.environ.get("PICTURES") or tmp_path) / "first-minute.gif"
-    act(site.engine, ticks.report, "scheduler:1", clock_of(site.engine), 12.0, {})
-    with chromium.tab(site.url, site.token()) as tab:
-        film = Film(tab.page)
-        _make_an_action(tab.page, film.take)
-        _see_it_run(tab.page, site, film.take)
-        film.save(path)
-
-    with Image.open(path) as made:
-        assert made.size == tuple(FRAME.values())
-        assert sum(1 for _ in ImageSequence.Iterator(made)) == 10
-    assert path.stat().st_size < MOST_BYTES
-    assert tab.faults == []
-
-
-def _make_an_action(page: Page, take: Callable[[int], None]) -> None:
-    page.goto("/")
-    expect(page.locator(".verdict h1")).to_have_text("All is well.")
-    take(1500)
-    page.goto(f"/apps/{APP}/new-action")
-    take(800)
-    page.fill("[name=name]", "tidy up")
-    take(800)
-    page.select_option("[name=rhythm]", "weekdays")
-    page.fill("[name=time]", "09:30")
-    page.check("[data-step=maintenance]")
-    expect(page.locator("#meaning")).to_contain_text("at 09:30 on Monday to Friday")
-    take(2500)
-    page.click("button:text-is('Save')")
-    expect(page.locator(".notice span")).to_have_text("tidy up is saved.")
-    take(1800)
-
-
-def _see_it_run(page: Page, web: Web, take: Callable[[int], None]) -> None:
-    """Run it, and play its worker."""
-    page.click("text=Run now")
-    state = page.locator("#live .verdict h2")
-    expect(state).to_have_text("Queued")
-    take(1000)
-    id = UUID(page.url.rpartition("/")[2])
-    now = clock_of(web.engine)
-    step = {"name": "maintenance", "state": "running"}
-    begin(web, id, now, worker="quick@shop:1", steps=[step])
-    for processed in (120, 340, 480):
-        progress = {"processed": processed, "total": 500, "progress": processed / 500}
-        update_operation(web.engine, id, **progress, message="removing old rows")
-        expect(page.locator("#live")).to_contain_text(f"{processed} of 500")
-        take(700)
-    ended = {"state": "success", "finished_at": now + timedelta(seconds=4), "processed": 500}
-    update_operation(web.engine, id, **ended, steps=[{**step, "state": "success"}])
-    expect(state).to_have_text("Success")
-    take(3000)

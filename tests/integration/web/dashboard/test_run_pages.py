@@ -96,11 +96,12 @@ def test_the_progress_of_a_run_is_shown_once_there_is_some(site: Web, browse: Br
     id, browser = run(site.shop, "nightly").id, browse(site)
     now = clock_of(site.engine)
 
-    def shown(progress: float) -> bool:
-        begin(site, id, now, progress=progress)
-        return "<progress" in browser.get(f"/operations/{id}").text
+    def shown(progress: float, total: int | None = None) -> tuple[bool, bool]:
+        begin(site, id, now, progress=progress, processed=3, total=total)
+        page = browser.get(f"/operations/{id}", headers={"HX-Request": "true"}).text
+        return "<progress" in page, "3 of 4" in page
 
-    assert [shown(0.0), shown(0.5)] == [False, True]
+    assert [shown(0.0), shown(0.5, total=4)] == [(False, False), (True, True)]
 
 
 def test_runs_are_found_by_their_error_in_the_last_days(site: Web, browser: httpx.Client) -> None:
