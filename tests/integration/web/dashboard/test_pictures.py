@@ -2,11 +2,10 @@
 
 import os
 import random
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
@@ -14,12 +13,15 @@ from playwright.sync_api import expect
 
 from models.roles import Role
 from models.sql import upsert
-from models.store import ticks
 from models.tables import action_cursor, action_state, operations
+from services import changes
+from services.runs import run
 from tests.browser import Chromium
-from tests.integration.web.conftest import APP, Web
-from tests.ticks import HOUR
-from tests.transactions import clock_of
+from tests.factories import row_of
+from tests.integration.web.conftest import APP, NIGHTLY, Web, begin
+from tests.integration.web.test_overview import tick
+from tests.ticks import HOUR, MINUTE
+from tests.transactions import act, clock_of, execute
 
 ERROR = "SMTP server mail.example.com:587 refused the connection after 3 tries"
 # Name, rule, hours between two runs, days of history, and the states of its last runs.
@@ -34,96 +36,59 @@ ACTIONS: tuple[tuple[str, dict[str, Any], float, int, tuple[str, ...]], ...] = (
 
 @pytest.fixture
 def lived_in(site: Web) -> Web:
-    web, chance = site, random.Random(4)
-    client = web.client(Role.ADMIN, APP)
-    now = clock_of(web.engine).replace(second=0, microsecond=0)
-    small_app_id = web.shop.small_app.id
+    client, chance = site.client(Role.ADMIN, APP), random.Random(4)
+    now = clock_of(site.engine).replace(second=0, microsecond=0)
     for name, when, hours, days, last in ACTIONS:
-        document = {
-            "name": name,
-            "owner": "billing",
-            "when": when,
-            "operations": {"maintenance": {}},
+        changes.add(site.shop, [{**NIGHTLY, "name": name, "owner": "billing", "when": when}])
+        coming = client.get(f"/api/actions/{name}/next").json()[0]["utc"]
+        next_at = datetime.fromisoformat(coming)
+        id = run(site.shop, name).id
+        row = row_of(site.engine, id)
+        count = int(days * 24 / hours)
+        odd = chance.choices(("success", "failed", "partial"), (96, 2, 2), k=count)
+        states = [*odd[len(last) :], *reversed(last)]
+        instants = [next_at - number * hours * HOUR for number in range(count, 0, -1)]
+        rows = [row | _past(at, state, chance) for at, state in zip(instants, states, strict=True)]
+        execute(site.engine, sa.insert(operations), rows)
+        succeeded = [one for one in rows if one["state"] == "success"]
+        in_row = sum(state == "failed" for state in last)
+        known = {
+            "action_uid": row["action_uid"],
+            "subject": "",
+            "last_state": last[0] if last[0] != "missed" else "success",
+            "last_run_at": rows[-1]["finished_at"],
+            "last_success_at": succeeded[-1]["finished_at"],
+            "run_number": count,
+            "failures_in_row": in_row,
+            "bad_runs_in_a_row": in_row,
         }
-        uid = UUID(client.post("/api/actions", json=document).json()["uid"])
-        coming = client.get(f"/api/actions/{uid}/next").json()
-        next_at = datetime.fromisoformat(coming[0]["utc"])
-        rows = list(_past(uid, small_app_id, next_at, (hours, days, last), chance))
-        ended = [row for row in rows if row["state"] == "success"]
-        with web.engine.begin() as connection:
-            connection.execute(sa.insert(operations), rows)
-            in_row = sum(state == "failed" for state in last)
-            state = {
-                "action_uid": uid,
-                "subject": "",
-                "last_state": last[0] if last[0] != "missed" else "success",
-                "last_run_at": rows[-1]["finished_at"],
-                "last_success_at": ended[-1]["finished_at"],
-                "run_number": len(rows),
-                "failures_in_row": in_row,
-                "bad_runs_in_a_row": in_row,
-            }
-            upsert(connection, action_state, [state])
-            cursor = sa.update(action_cursor).where(action_cursor.c.action_uid == uid)
-            connection.execute(cursor.values(next_occurrence_at=next_at))
-    with web.engine.begin() as connection:
-        connection.execute(sa.insert(operations), [_running(rows[-1], now)])
-        report = {"recorded": 2, "sent": 2, "decided": 5}
-        ticks.report(connection, "scheduler:1", now, 12.0, report)
-    return web
+        act(site.engine, upsert, action_state, [known])
+        cursor = sa.update(action_cursor).where(action_cursor.c.action_uid == row["action_uid"])
+        execute(site.engine, cursor.values(next_occurrence_at=next_at))
+        if name != ACTIONS[-1][0]:
+            execute(site.engine, sa.delete(operations).where(operations.c.id == id))
+    sends = {"progress": 0.61, "message": "sending 6,120 of 10,000 mails"}
+    begin(site, id, now - 2 * MINUTE, heartbeat_at=now, eta_at=now + 2 * MINUTE, **sends)
+    tick(site, recorded=2, sent=2, decided=5)
+    return site
 
 
-def _running(row: dict[str, Any], now: datetime) -> dict[str, Any]:
+def _past(at: datetime, state: str, chance: random.Random) -> dict[str, Any]:
+    """Return what a run of the past knows, beside what all of its action do."""
+    has_run, has_failed = state != "missed", state in {"failed", "partial"}
+    times = ("sent_at", "first_started_at", "started_at")
     return {
-        **row,
+        **dict.fromkeys(("occurrence_at", "recorded_at", "not_before"), at),
+        **dict.fromkeys(times, at if has_run else None),
+        "finished_at": at + timedelta(seconds=chance.gammavariate(4, 2)),
         "id": uuid4(),
-        "state": "running",
-        "triggerer": "Manual run by ann",
-        "occurrence_at": now,
-        "started_at": now - timedelta(minutes=2),
-        "heartbeat_at": now,
-        "finished_at": None,
-        "progress": 0.61,
-        "message": "sending 6,120 of 10,000 mails",
-        "eta_at": now + timedelta(minutes=2),
+        "state": state,
+        "reason": None if has_run else "too late",
+        "triggerer": "Scheduled action",
+        "cause": "schedule",
+        "worker": "quick@shop:1" if has_run else None,
+        "error": ERROR if has_failed else None,
     }
-
-
-def _past(
-    uid: UUID,
-    small_app_id: int,
-    next_at: datetime,
-    kind: tuple[float, int, tuple[str, ...]],
-    chance: random.Random,
-) -> Iterator[dict[str, Any]]:
-    hours, days, last = kind
-    count = int(days * 24 / hours)
-    for number in range(count, 0, -1):
-        at = next_at - number * hours * HOUR
-        odd = chance.choices(("success", "failed", "partial"), (96, 2, 2))[0]
-        state = last[number - 1] if number <= len(last) else odd
-        ran = state != "missed"
-        took = timedelta(seconds=chance.gammavariate(4, 2))
-        yield {
-            "id": uuid4(),
-            "small_app_id": small_app_id,
-            "action_uid": uid,
-            "revision": 1,
-            "occurrence_at": at,
-            "state": state,
-            "reason": None if ran else "too late",
-            "triggerer": "Scheduled action",
-            "queue": "quick",
-            "task": "run",
-            "recorded_at": at,
-            "not_before": at,
-            "sent_at": at if ran else None,
-            "first_started_at": at if ran else None,
-            "started_at": at if ran else None,
-            "finished_at": at + took,
-            "worker": "quick@shop:1" if ran else None,
-            "error": ERROR if state in {"failed", "partial"} else None,
-        }
 
 
 @pytest.mark.parametrize(("scheme", "suffix"), [("light", ""), ("dark", "-dark")])
