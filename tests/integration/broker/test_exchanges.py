@@ -9,10 +9,8 @@ import pytest
 import sqlalchemy as sa
 from amqp.exceptions import NotFound
 from kombu import Connection
-from pydantic import SecretStr
 
-from broker.app import configure
-from broker.celery_rules import Application, application_of
+from broker.celery_rules import application_of
 from broker.errors import NoQueue
 from broker.external_link import kept, link_to
 from broker.in_use import settings_in_use
@@ -22,9 +20,8 @@ from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import external_send, reserve
 from models.trust import Trust
 from runtime.config import Settings
-from runtime.database import make_engine
 from scheduler.sweep import dispatch_ready
-from tests.celery_messages import RULES, TASK, allowing, celery_action, make_due
+from tests.celery_messages import RULES, TASK, celery_action, make_due, on_rabbitmq_with
 from tests.factories import row_of, update_operation
 from tests.rabbitmq import RabbitMQ
 from tests.transactions import act
@@ -35,27 +32,18 @@ FULL = {"x-max-length": 0, "x-overflow": "reject-publish"}
 VIDEO = {"exchange": "media", "routing_key": "video.short"}
 
 
-def default() -> Application:
-    return application_of(settings_in_use())
-
-
 @pytest.fixture
 def engine(rabbitmq: RabbitMQ, home_of: Callable[[str], Settings]) -> Iterator[sa.Engine]:
     """An installation on RabbitMQ, whose application has an exchange with one bound queue."""
-    its = {"broker_url": SecretStr(rabbitmq.url)}
-    settings = allowing(home_of("sqlite").model_copy(update=its), "shop.*")
-    configure(settings)
-    with rabbitmq.channel() as channel:
-        channel.exchange_delete("media")
-        for queue in ("videos", "full"):
-            channel.queue_delete(queue)
-        channel.exchange_declare("media", "topic", durable=True, auto_delete=False)
-        channel.queue_declare("videos", durable=True, auto_delete=False, arguments=QUORUM)
-        channel.queue_bind("videos", "media", "video.*")
-    engine = make_engine(settings)
-    yield engine
-    kept.drop()
-    engine.dispose()
+    with on_rabbitmq_with("plain", rabbitmq, home_of("sqlite")) as engine:
+        with rabbitmq.channel() as channel:
+            channel.exchange_delete("media")
+            for queue in ("videos", "full"):
+                channel.queue_delete(queue)
+            channel.exchange_declare("media", "topic", durable=True, auto_delete=False)
+            channel.queue_declare("videos", durable=True, auto_delete=False, arguments=QUORUM)
+            channel.queue_bind("videos", "media", "video.*")
+        yield engine
 
 
 def due(engine: sa.Engine, step: dict[str, Any], number: int = 0) -> UUID:
@@ -72,15 +60,21 @@ def sent(rabbitmq: RabbitMQ, queue: str = "videos") -> list[str]:
     return found
 
 
+def begun(engine: sa.Engine) -> list[external_send.Handed]:
+    """Begin to send what is due, by an exchange first."""
+    with engine.begin() as connection:
+        messages = reserve.reserve_sendable(connection, 10)
+        sent = external_send.begin(connection, messages, RULES, NO_ALERTS)
+        return sorted(sent, key=lambda one: one.queue)
+
+
 def is_kept(engine: sa.Engine, id: UUID) -> bool:
     """Return whether a later tick sends an operation that the broker refused."""
     row = row_of(engine, id)
     return (row["state"], row["send_started_at"], row["sendings"]) == ("pending", None, 0)
 
 
-def test_a_task_goes_to_the_queues_that_are_bound_to_its_route(
-    engine: sa.Engine, rabbitmq: RabbitMQ
-) -> None:
+def test_a_task_goes_to_the_queues_of_its_route(engine: sa.Engine, rabbitmq: RabbitMQ) -> None:
     id = due(engine, {**VIDEO, "priority": 3})
 
     assert dispatch_ready(engine).error is None
@@ -93,8 +87,6 @@ def test_a_task_goes_to_the_queues_that_are_bound_to_its_route(
 def test_a_connection_that_rabbitmq_closed_while_it_was_idle_holds_up_no_task(
     engine: sa.Engine, rabbitmq: RabbitMQ
 ) -> None:
-    with rabbitmq.channel() as channel:
-        channel.queue_declare("plain", durable=True, auto_delete=False)
     before = due(engine, {"queue": "plain"})
     dispatch_ready(engine)
     rabbitmq.stop()
@@ -161,16 +153,11 @@ def test_what_reaches_no_queue_waits_alone(
         channel.exchange_declare("gone", "direct", passive=True)
 
 
-def test_what_disappears_between_question_and_message_took_nothing(
-    engine: sa.Engine, rabbitmq: RabbitMQ
-) -> None:
+def test_what_disappears_in_between_took_nothing(engine: sa.Engine, rabbitmq: RabbitMQ) -> None:
     due(engine, {"queue": "videos"})
     due(engine, VIDEO, 1)
-    with engine.begin() as connection:
-        messages = reserve.reserve_sendable(connection, 10)
-        begun = external_send.begin(connection, messages, RULES, NO_ALERTS)
-        by_exchange, by_queue = sorted(begun, key=lambda one: one.queue)
-    link = link_to(default())
+    by_exchange, by_queue = begun(engine)
+    link = link_to(application_of(settings_in_use()))
     with rabbitmq.channel() as channel:
         channel.exchange_delete("media")
         channel.queue_delete("videos")
@@ -181,21 +168,17 @@ def test_what_disappears_between_question_and_message_took_nothing(
         link.send(by_exchange)
 
 
-def test_each_thread_sends_over_a_connection_of_its_own(
-    engine: sa.Engine, rabbitmq: RabbitMQ
-) -> None:
+def test_each_thread_sends_over_its_own_connection(engine: sa.Engine, rabbitmq: RabbitMQ) -> None:
     def sent_there() -> Connection:
-        link = link_to(default())
+        link = link_to(application_of(settings_in_use()))
         link.send(two)
         kept.drop()
         return link.connection
 
     due(engine, VIDEO)
     due(engine, VIDEO, 1)
-    with engine.begin() as connection:
-        messages = reserve.reserve_sendable(connection, 10)
-        one, two = external_send.begin(connection, messages, RULES, NO_ALERTS)
-    here = link_to(default())
+    one, two = begun(engine)
+    here = link_to(application_of(settings_in_use()))
     with ThreadPoolExecutor(1) as pool:
         there = pool.submit(sent_there).result()
 
