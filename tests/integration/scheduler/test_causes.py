@@ -1,7 +1,6 @@
 """What did not run says what kept it: an outage with its times, a pause, a busy queue."""
 
 import re
-import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -21,7 +20,7 @@ from scheduler.changes import Change
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tests.factories import make_action, make_app, make_operation, rows_of
-from tests.servers import Broker, free_port, temporary_folder
+from tests.servers import Broker, running_broker
 from tests.ticks import MINUTE
 from tests.told import told_as
 from tests.transactions import act, claim_as, execute, fetched, why
@@ -36,13 +35,10 @@ pytestmark = pytest.mark.usefixtures("broker")
 @pytest.fixture
 def mortal(settings: Settings) -> Iterator[Broker]:
     """A broker of this test alone, which may die."""
-    made = Broker(temporary_folder(), free_port())
-    made.start()
-    configure(settings.model_copy(update={"broker_url": SecretStr(made.url)}))
-    yield made
-    disconnect()
-    made.stop()
-    shutil.rmtree(made.folder, ignore_errors=True)
+    with running_broker() as made:
+        configure(settings.model_copy(update={"broker_url": SecretStr(made.url)}))
+        yield made
+        disconnect()
 
 
 def run_tick(engine: sa.Engine, minutes: int) -> TickReport:
@@ -74,9 +70,7 @@ def test_runs_that_a_dead_broker_kept_name_its_outage(engine: sa.Engine, mortal:
     assert why(engine, action, NOON + MINUTE).text.endswith(f": {kept[0][1]}")
 
 
-def test_the_outage_is_one_finding_whose_end_the_tick_tells(
-    engine: sa.Engine, mortal: Broker
-) -> None:
+def test_an_outage_is_one_finding_whose_end_a_tick_tells(engine: sa.Engine, mortal: Broker) -> None:
     make(engine)
     mortal.stop()
     for minutes in (1, 2):
@@ -109,25 +103,17 @@ def test_runs_that_a_pause_kept_name_it(engine: sa.Engine, overlap: str) -> None
     assert all(re.search(f": everything was paused {SPAN}$", reason) for reason in kept)
 
 
-def test_a_run_that_waited_for_a_worker_names_what_held_it(engine: sa.Engine) -> None:
-    action, other = make(engine), make_action(engine, name="long one")
-    id = make_operation(engine, other, NOON)
+@pytest.mark.parametrize("app", ["default", "rival"])
+def test_a_run_that_waited_for_a_worker_names_what_held_it_if_that_is_of_its_app(
+    engine: sa.Engine, app: str
+) -> None:
+    action, owner = make(engine), make_app(engine, app)
+    id = make_operation(engine, make_action(engine, name="long one", app=owner), NOON, app=owner)
     claim_as(engine, id, 1, "tests")
     run_tick(engine, 1)
     run_tick(engine, 2)
 
     (state, reason), _ = reasons(engine, action)
+    held = f'"long one" ({id})' if app == "default" else "a run of another small app"
     assert state == "skipped"
-    assert f': queue quick was busy with "long one" ({id}) since ' in (reason or "")
-
-
-def test_a_run_that_waited_names_no_run_of_another_small_app(engine: sa.Engine) -> None:
-    action, rival = make(engine), make_app(engine, "rival")
-    id = make_operation(engine, make_action(engine, name="secret", app=rival), NOON, app=rival)
-    claim_as(engine, id, 1, "tests")
-
-    run_tick(engine, 1)
-    run_tick(engine, 2)
-
-    (_, reason), _ = reasons(engine, action)
-    assert ": queue quick was busy with a run of another small app since " in (reason or "")
+    assert f": queue quick was busy with {held} since " in (reason or "")

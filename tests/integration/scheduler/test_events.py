@@ -15,8 +15,7 @@ from models.store import key_values
 from models.store.actions.cursors import lock
 from models.store.actions.status import perhaps_unhealthy
 from models.store.notices.alerting import NO_ALERTS
-from models.store.retention import prune_operations
-from models.tables import actions, events, group_members, groups, missed_spans, operations, users
+from models.tables import actions, events, group_members, groups, users
 from scheduler.changes.change import apply_all
 from scheduler.changes.editing import set_active
 from scheduler.events import Watched
@@ -30,15 +29,17 @@ from tests.factories import (
     make_action,
     make_document,
     rows_of,
+    spans_of,
     spoil,
 )
 from tests.servers import Broker
 from tests.ticks import DAY, MINUTE, run_tick
-from tests.transactions import act, clock_of, execute, fetched
+from tests.transactions import act, clock_of, execute
 from tests.virtual_clock import VirtualClock
 
 NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
 LONG_AGO = NOW - 400 * DAY
+SEEN = {"on": "instance.user.last_seen"}
 WEEK_AFTER = {"after": "instance.user.last_seen", "delay": "P7DT30S"}
 
 
@@ -108,7 +109,7 @@ def test_two_events_of_one_user_with_ids_of_their_own_are_two_operations(engine:
 
 
 def test_what_an_import_wrote_in_silence_raises_nothing(engine: sa.Engine) -> None:
-    action = make_action(engine, when={"on": "instance.user.last_seen"}, since=NOW - DAY)
+    action = make_action(engine, when=SEEN, since=NOW - DAY)
     make_user(engine, "ann", last_seen_at=NOW, last_seen_silent=True)
 
     run_tick(engine, NOW)
@@ -119,8 +120,7 @@ def test_what_an_import_wrote_in_silence_raises_nothing(engine: sa.Engine) -> No
 def test_only_users_whom_the_recipients_select_count(engine: sa.Engine) -> None:
     """Which these are, `test_recipients` proves by values."""
     recipients = {"users": ["ann"], "groups": ["shop"]}
-    when = {"on": "instance.user.last_seen"}
-    action = make_action(engine, when=when, since=NOW - DAY, recipients=recipients)
+    action = make_action(engine, when=SEEN, since=NOW - DAY, recipients=recipients)
     decided_until(engine, NOW - MINUTE)
     execute(engine, sa.insert(groups).values(small_app_id=DEFAULT_APP.id, name="shop"))
     for user, is_active in (("ann", True), ("bob", True), ("off", False), ("other", True)):
@@ -135,7 +135,7 @@ def test_only_users_whom_the_recipients_select_count(engine: sa.Engine) -> None:
 
 
 def test_after_a_downtime_the_late_ones_are_missed_and_counted(engine: sa.Engine) -> None:
-    action = make_action(engine, when={"on": "instance.user.last_seen"}, since=NOW - DAY)
+    action = make_action(engine, when=SEEN, since=NOW - DAY)
     decided_until(engine, NOW - 60 * MINUTE)
     for number in range(30):
         make_user(engine, f"user {number:02}", last_seen_at=NOW - (number + 1) * MINUTE)
@@ -145,10 +145,10 @@ def test_after_a_downtime_the_late_ones_are_missed_and_counted(engine: sa.Engine
 
     rows = rows_of(engine, action)
     states = [row["state"] for row in rows]
-    (span,) = fetched(engine, sa.select(missed_spans)).mappings()
+    ((span, count),) = spans_of(engine)
     assert states == ["missed"] * 10 + ["queued"] * 4
     assert {row["reason"] for row in rows} == {"too late", None}
-    assert (span["count"], span["reason"]) == (16, "too late")
+    assert (count, span["reason"]) == (16, "too late")
     assert (span["first_at"], span["last_at"]) == (NOW - 30 * MINUTE, NOW - 15 * MINUTE)
     assert (first.recorded, first.missed) == (4, 26)
     assert (again.recorded, again.missed) == (0, 0)
@@ -156,11 +156,9 @@ def test_after_a_downtime_the_late_ones_are_missed_and_counted(engine: sa.Engine
 
 def test_a_broken_event_action_is_quarantined_and_the_others_go_on(engine: sa.Engine) -> None:
     broken = make_action(engine, name="broken", when=WEEK_AFTER, since=NOW - DAY)
-    action = make_action(engine, when={"on": "instance.user.last_seen"}, since=NOW - DAY)
+    action = make_action(engine, when=SEEN, since=NOW - DAY)
     make_user(engine, "ann", last_seen_at=NOW)
-    with engine.begin() as connection:
-        its = actions.c.uid == broken.uid
-        spoil(connection, its, plan="{}")
+    act(engine, spoil, actions.c.uid == broken.uid, plan="{}")
     decided_until(engine, NOW - MINUTE)
 
     report = run_tick(engine, NOW)
@@ -172,7 +170,7 @@ def test_a_broken_event_action_is_quarantined_and_the_others_go_on(engine: sa.En
 
 
 def test_two_daemons_at_once_record_each_event_once(engine: sa.Engine, broker: Broker) -> None:
-    action = make_action(engine, when={"on": "instance.user.last_seen"}, since=NOW - DAY)
+    action = make_action(engine, when=SEEN, since=NOW - DAY)
     decided_until(engine, NOW - 60 * MINUTE)
     for number in range(200):
         make_user(engine, f"{number:03}", last_seen_at=NOW - number * timedelta(seconds=15))
@@ -188,10 +186,9 @@ def test_two_daemons_at_once_record_each_event_once(engine: sa.Engine, broker: B
     run_tick(engine, NOW)
     rows = rows_of(engine, action)
     due = [row for row in rows if row["state"] == "queued"]
-    spans = fetched(engine, sa.select(missed_spans.c.count)).scalars().all()
     assert len(due) == 20
     assert len(broker.messages("quick")) == 20
-    assert spans == [200 - 20 - 10]
+    assert [count for _, count in spans_of(engine)] == [200 - 20 - 10]
     assert sum(report.recorded for report in reports) <= 20
 
 
@@ -209,7 +206,7 @@ def test_a_clock_that_went_back_withdraws_what_it_took_for_missed(engine: sa.Eng
     for minute in range(1, 21):
         run_tick(engine, NOW + minute * MINUTE)
 
-    assert fetched(engine, sa.select(missed_spans)).all() == []
+    assert spans_of(engine) == []
     assert (ahead.missed, back.clock_set_back_s, nothing) == (20, 2 * 86_400, [])
     assert told(rows_of(engine, action)) == [(f"{n:02}", "queued") for n in range(20)]
 
@@ -219,7 +216,7 @@ def test_events_of_a_tick_that_began_by_a_wrong_clock_are_left_to_the_right_one(
 ) -> None:
     """They are late by the wrong clock, and the downtime before it is decided by the right one."""
     clock = VirtualClock(engine, NOW - DAY)
-    action = make_action(engine, when={"on": "instance.user.last_seen"}, since=NOW - DAY)
+    action = make_action(engine, when=SEEN, since=NOW - DAY)
     decided_until(engine, NOW - DAY)
     make_user(engine, "ann", last_seen_at=NOW - 60 * MINUTE)
     decide, sweeper = EventTick._decide, Sweeper(timedelta(seconds=45), NO_ALERTS)
@@ -249,7 +246,7 @@ def test_a_tick_that_dies_before_its_end_is_made_up_for(
     engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All but the note of how far the deciding came: the next tick decides it all once more."""
-    action = make_action(engine, when={"on": "instance.user.last_seen"}, since=NOW - DAY)
+    action = make_action(engine, when=SEEN, since=NOW - DAY)
     decided_until(engine, NOW - 60 * MINUTE)
     make_user(engine, "late", last_seen_at=NOW - 30 * MINUTE)
     make_user(engine, "ann", last_seen_at=NOW)
@@ -314,19 +311,14 @@ def now(engine: sa.Engine) -> datetime:
     return clock_of(engine)
 
 
-def test_an_edit_of_when_decides_the_old_one_and_begins_anew(
-    engine: sa.Engine, now: datetime
-) -> None:
-    on_seen, on_activated = (
-        {"on": f"instance.user.{event}"} for event in ("last_seen", "activated")
-    )
-    action = make_action(engine, when=on_seen, since=now - DAY)
+def test_an_edit_of_when_decides_the_old_and_begins_anew(engine: sa.Engine, now: datetime) -> None:
+    action = make_action(engine, when=SEEN, since=now - DAY)
     decided_until(engine, now - MINUTE)
     at = now - timedelta(seconds=20)
     make_user(engine, "ann", last_seen_at=at)
     make_user(engine, "ben", activated_at=at)
 
-    apply_all(engine, [make_document(when=on_activated)], author())
+    apply_all(engine, [make_document(when={"on": "instance.user.activated"})], author())
     make_user(engine, "cleo", activated_at=now + timedelta(seconds=20))
     run_tick(engine, now + MINUTE)
 
@@ -334,22 +326,19 @@ def test_an_edit_of_when_decides_the_old_one_and_begins_anew(
     assert [(row["subject"], row["revision"]) for row in rows] == [("ann", 1), ("cleo", 2)]
 
 
-def test_a_change_of_whom_it_is_about_runs_nothing_of_the_past(
-    engine: sa.Engine, now: datetime
-) -> None:
-    when = {"on": "instance.user.last_seen"}
-    action = make_action(engine, when=when, since=now - DAY)
+def test_a_change_of_its_recipients_runs_none_of_the_past(engine: sa.Engine, now: datetime) -> None:
+    action = make_action(engine, when=SEEN, since=now - DAY)
     make_user(engine, "off", last_seen_at=now - timedelta(seconds=20), active=False)
     everybody = {"include_inactive_users": True}
 
-    apply_all(engine, [make_document(when=when, recipients=everybody)], author())
+    apply_all(engine, [make_document(when=SEEN, recipients=everybody)], author())
     run_tick(engine, now + MINUTE)
 
     assert rows_of(engine, action) == []
 
 
 def test_what_happens_during_a_pause_is_never_caught_up(engine: sa.Engine, now: datetime) -> None:
-    action = make_action(engine, when={"on": "instance.user.last_seen"}, since=now - DAY)
+    action = make_action(engine, when=SEEN, since=now - DAY)
     decided_until(engine, now - 2 * MINUTE)
     make_user(engine, "before", last_seen_at=now - MINUTE)
     set_active(engine, action.uid, active=False, author=author())
@@ -366,12 +355,11 @@ def test_what_happens_during_a_pause_is_never_caught_up(engine: sa.Engine, now: 
 
 def test_what_is_too_late_at_an_edit_is_named_once(engine: sa.Engine, now: datetime) -> None:
     """No daemon ran; the edit ends the old revision, or hands its past to the next."""
-    when = {"on": "instance.user.last_seen"}
     edits = {
-        "going on": make_document(name="going on", when=when, description="other"),
+        "going on": make_document(name="going on", when=SEEN, description="other"),
         "anew": make_document(name="anew", when={"on": "order.paid"}),
     }
-    made = [make_action(engine, name=name, when=when, since=now - DAY) for name in edits]
+    made = [make_action(engine, name=name, when=SEEN, since=now - DAY) for name in edits]
     decided_until(engine, now - 60 * MINUTE)
     for number in range(20):
         make_user(engine, f"{number:02}", last_seen_at=now - 30 * MINUTE)
@@ -380,15 +368,13 @@ def test_what_is_too_late_at_an_edit_is_named_once(engine: sa.Engine, now: datet
     run_tick(engine, now + MINUTE)
 
     assert [len(rows_of(engine, action)) for action in made] == [10, 10]
-    spans = fetched(engine, sa.select(missed_spans)).mappings().all()
-    assert {span["action_uid"]: span["count"] for span in spans} == {
-        action.uid: 10 for action in made
-    }
+    counts = {span["action_uid"]: count for span, count in spans_of(engine)}
+    assert counts == {action.uid: 10 for action in made}
 
 
 def test_a_clock_rule_becomes_an_event_and_back(engine: sa.Engine, now: datetime) -> None:
     action = make_action(engine, since=now)
-    apply_all(engine, [make_document(when={"on": "instance.user.last_seen"})], author())
+    apply_all(engine, [make_document(when=SEEN)], author())
     at_event = cursor_of(engine, action)["next_occurrence_at"]
     run_tick(engine, now + timedelta(seconds=1))
     filed = cursor_of(engine, action)["next_occurrence_at"]
@@ -401,14 +387,10 @@ def test_a_clock_rule_becomes_an_event_and_back(engine: sa.Engine, now: datetime
 
 
 @pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
-def test_an_action_that_somebody_is_changing_is_decided_afterwards(
-    engine: sa.Engine,
-) -> None:
+def test_an_action_that_somebody_is_changing_is_decided_afterwards(engine: sa.Engine) -> None:
     """PostgreSQL: rows are locked one by one. Nothing is missed, however long it takes."""
-    action = make_action(engine, when={"on": "instance.user.last_seen"}, since=NOW - DAY)
-    other = make_action(
-        engine, name="other", when={"on": "instance.user.last_seen"}, since=NOW - DAY
-    )
+    action = make_action(engine, when=SEEN, since=NOW - DAY)
+    other = make_action(engine, name="other", when=SEEN, since=NOW - DAY)
     decided_until(engine, NOW - MINUTE)
     make_user(engine, "ann", last_seen_at=NOW)
 
@@ -423,14 +405,10 @@ def test_an_action_that_somebody_is_changing_is_decided_afterwards(
 
 
 @pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
-def test_what_is_late_waits_for_whoever_changes_its_action(
-    engine: sa.Engine,
-) -> None:
+def test_what_is_late_waits_for_whoever_changes_its_action(engine: sa.Engine) -> None:
     """A change records what its old revision missed: two records would count it twice."""
-    made = [
-        make_action(engine, name=name, when={"on": "instance.user.last_seen"}, since=NOW - DAY)
-        for name in ("changed", "other")
-    ]
+    names = ("changed", "other")
+    made = [make_action(engine, name=name, when=SEEN, since=NOW - DAY) for name in names]
     decided_until(engine, NOW - 120 * MINUTE)
     for number in range(15):
         make_user(engine, f"{number:02}", last_seen_at=NOW - 30 * MINUTE)
@@ -440,31 +418,4 @@ def test_what_is_late_waits_for_whoever_changes_its_action(
         during = run_tick(engine, NOW).missed
     after = run_tick(engine, NOW + MINUTE).missed
 
-    spans = fetched(engine, sa.select(missed_spans.c.count)).scalars().all()
-    assert (during, after, spans) == (0, 30, [5, 5])
-
-
-def test_what_retention_prunes_is_never_sent_again(engine: sa.Engine, broker: Broker) -> None:
-    """Only history beyond the reach of a tick is pruned."""
-    now = clock_of(engine).replace(microsecond=0)
-    action = make_action(engine, when={"on": "instance.user.last_seen"}, since=now - 9 * DAY)
-    decided_until(engine, now - 9 * DAY)
-    for number in range(12):
-        make_user(engine, f"{number:02}", last_seen_at=now - number * 15 * MINUTE)
-    for hours in range(4, -1, -1):
-        run_tick(engine, now - hours * 60 * MINUTE)
-    before = len(rows_of(engine, action))
-    with engine.begin() as connection:
-        old = sa.update(operations).values(finished_at=now - DAY, recorded_at=now - DAY)
-        connection.execute(old)
-        connection.execute(old.where(operations.c.state == "queued").values(state="cancelled"))
-        pruned = prune_operations(connection, DEFAULT_APP.id, timedelta(hours=1), 1_000)
-    with broker.client() as client:
-        client.flushall()
-
-    for minute in range(3):
-        run_tick(engine, now + minute * MINUTE)
-
-    assert 0 < pruned < before
-    assert len(rows_of(engine, action)) == before - pruned
-    assert broker.messages("quick") == []
+    assert (during, after, [count for _, count in spans_of(engine)]) == (0, 30, [5, 5])

@@ -85,12 +85,14 @@ def test_a_ping_of_the_daemon_is_redirected_nowhere(
 ) -> None:
     with receiver() as first:
         first.answers, first.headers = [302], {"Location": elsewhere.url}
-        ping = Ping(f"{first.url}/s3cret")
-        ping.send()
-        ping.wait()
+        for url in (first.url, "http://127.0.0.1:1"):
+            ping = Ping(f"{url}/s3cret")
+            ping.send()
+            ping.wait()
 
     assert elsewhere.got == []
     assert "the ping was not answered: it answered 302" in caplog.text
+    assert caplog.text.count("the ping was not answered") == 2
     assert "s3cret" not in caplog.text
 
 
