@@ -9,19 +9,17 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from models.sql import read_clock
 from models.store.actions.status import health_in, perhaps_unhealthy
 from models.tables import action_cursor, actions
 from runtime.clock import wait_for
 from runtime.config import Settings
-from runtime.database import reading
 from scheduler.changes.change import create_all
 from services import changes
 from services.upcoming import show
 from tests.factories import author, installation_on, make_document, spoil
 from tests.integration.cli.conftest import Call, Write
 from tests.statements import executed
-from tests.transactions import act
+from tests.transactions import act, clock_of, execute
 
 HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
 
@@ -73,16 +71,10 @@ def test_a_date_that_passed_during_a_pause_is_said_at_resume_and_in_the_list(
     settings: Settings, engine: sa.Engine
 ) -> None:
     installation = installation_on(engine, settings)
-    with reading(engine) as connection:
-        soon = read_clock(connection).replace(microsecond=0) + timedelta(seconds=2)
+    soon = clock_of(engine).replace(microsecond=0) + timedelta(seconds=2)
     once = make_document(name="once", when={"due_date": soon.isoformat()}, active=False)
     (stored,) = create_all(engine, [once], author())
-
-    def has_come() -> bool:
-        with reading(engine) as connection:
-            return read_clock(connection) > soon
-
-    assert wait_for(has_come, 5)
+    assert wait_for(lambda: clock_of(engine) > soon, 5)
 
     resumed = changes.resume(installation, "once")
 
@@ -90,10 +82,9 @@ def test_a_date_that_passed_during_a_pause_is_said_at_resume_and_in_the_list(
     assert resumed.warnings == (text,)
     assert show(installation, "once").health == f"never ran, and {text}"
     # By what a tick writes then, the verdict finds it.
-    with engine.begin() as connection:
-        its_own = action_cursor.c.action_uid == stored.uid
-        connection.execute(sa.update(action_cursor).where(its_own).values(next_occurrence_at=None))
-        (found,) = perhaps_unhealthy(connection)
+    its_own = sa.update(action_cursor).where(action_cursor.c.action_uid == stored.uid)
+    execute(engine, its_own.values(next_occurrence_at=None))
+    (found,) = act(engine, perhaps_unhealthy)
     assert health_in(found, 3).sentence == f"never ran, and {text}"
 
 

@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -19,13 +18,15 @@ from models.store import key_values, schema, workers
 from models.tables import action_state, actions
 from runtime.clock import monotonic
 from runtime.config import Settings
-from runtime.database import make_engine, reading
+from runtime.database import make_engine
 from scheduler.loop import Daemon
 from services.doctor.report import Check, Checked, fault, look, ok
 from tests.celery_messages import TASK, celery_action, follow_by_name
 from tests.factories import STEPS, make_action
 from tests.mail_server import mail_server
 from tests.servers import Broker, PostgreSQL
+from tests.ticks import MINUTE
+from tests.transactions import act, execute, fetched
 
 Examine = Callable[..., tuple[int, dict[str, list[dict[str, Any]]]]]
 NOBODY = "127.0.0.1:1"
@@ -64,9 +65,9 @@ def alive(engine: sa.Engine, settings: Settings, *queues: str) -> None:
     daemon = Daemon(engine, settings, steps=STEPS)
     daemon.prepare()
     daemon.tick_once()
-    with engine.begin() as connection:
-        for queue in queues:
-            workers.beat(connection, workers.Heartbeat(f"{queue}@here:1", queue, 1, 0.0, slots=1))
+    for queue in queues:
+        worker = workers.Heartbeat(f"{queue}@here:1", queue, 1, 0.0, slots=1)
+        act(engine, workers.beat, worker)
 
 
 def levels(found: dict[str, list[dict[str, Any]]]) -> dict[str, str]:
@@ -88,10 +89,8 @@ def test_a_sound_installation_has_no_fault(
         "settings", "home", "schema", "database", "clock", "time zones", "daemon", "workers",
         "retention", "actions", "broker", "mail",
     }  # fmt: skip
-    assert (
-        found["broker"][0]["text"]
-        == "accepts and delivers messages; 0 in quick, 0 in heavy, 0 in default"
-    )
+    told = "accepts and delivers messages; 0 in quick, 0 in heavy, 0 in default"
+    assert found["broker"][0]["text"] == told
     assert server.took == []
 
 
@@ -108,8 +107,7 @@ def test_that_no_worker_lives_is_named_before_anything_waits(
 
 
 def test_an_outdated_schema(engine: sa.Engine, examine: Examine) -> None:
-    with engine.begin() as connection:
-        connection.execute(sa.text("UPDATE minutebook_version SET version_num = '0001_pre_first'"))
+    execute(engine, sa.text("UPDATE minutebook_version SET version_num = '0001_pre_first'"))
 
     code, found = examine()
 
@@ -157,13 +155,9 @@ def test_what_actions_need(engine: sa.Engine, settings: Settings, examine: Exami
     failed = make_action(engine, name="fails")
     broken = make_action(engine, name="broken")
     alive(engine, settings, "quick")
-    with engine.begin() as connection:
-        stored_actions.quarantined(connection, broken.uid, "its document is broken")
-        connection.execute(
-            sa.insert(action_state).values(
-                action_uid=failed.uid, last_state="failed", failures_in_row=1, bad_runs_in_a_row=1
-            )
-        )
+    act(engine, stored_actions.quarantined, broken.uid, "its document is broken")
+    once = {"last_state": "failed", "failures_in_row": 1, "bad_runs_in_a_row": 1}
+    execute(engine, sa.insert(action_state).values(action_uid=failed.uid, **once))
 
     code, found = examine(SCHED_RETENTION_OPERATIONS_DAYS="30")
 
@@ -179,8 +173,7 @@ def test_what_is_not_as_it_should_be_is_named(
     engine: sa.Engine, settings: Settings, examine: Examine
 ) -> None:
     settings.home.chmod(0o755)
-    with engine.begin() as connection:
-        key_values.set_value(connection, "tz_release", "2999z")
+    act(engine, key_values.set_value, "tz_release", "2999z")
 
     found = examine(SCHED_WORKER_QICK="2")[1]
 
@@ -217,9 +210,8 @@ def test_it_changes_nothing(engine: sa.Engine, settings: Settings, examine: Exam
 
     examine()
 
-    with reading(engine) as connection:
-        assert key_values.value(connection, "doctor") is None
-        assert connection.execute(sa.select(sa.func.count()).select_from(actions)).scalar() == 1
+    assert act(engine, key_values.value, "doctor") is None
+    assert len(fetched(engine, sa.select(actions)).all()) == 1
 
 
 def test_tasks_of_the_user_s_own_are_allowed_and_followed_or_named(
@@ -262,9 +254,9 @@ def test_modules_of_steps_that_cannot_be_loaded_are_named(
     engine: sa.Engine, settings: Settings, examine: Examine, tmp_path: Path
 ) -> None:
     alive(engine, settings, "quick")
-    with engine.begin() as connection:
-        (worker,) = workers.live_workers(connection, timedelta(minutes=1))
-        workers.note_step_failures(connection, worker["name"], {"there_not_here": "OSError: away"})
+    (worker,) = act(engine, workers.live_workers, MINUTE)
+    failures = {"there_not_here": "OSError: away"}
+    act(engine, workers.note_step_failures, worker["name"], failures)
 
     code, found = examine(SCHED_STEP_MODULES="not_there_at_all")
 

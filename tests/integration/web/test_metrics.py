@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
@@ -24,8 +23,9 @@ from services.metrics import LONGEST, OTHER, SETTLED_AFTER, quick_samples, slow_
 from services.runs import run
 from tests.factories import STEPS, update_operation
 from tests.integration.web.conftest import APP, Web, begin
+from tests.integration.web.test_overview import missed
 from tests.ticks import SECOND
-from tests.transactions import act, clock_of, execute
+from tests.transactions import act, clock_of, execute, fetched
 from web.counters import Counters
 from web.metrics import registry_of
 
@@ -158,14 +158,11 @@ def test_what_ended_before_this_process_began_is_not_counted(web: Web) -> None:
 
 def test_missed_occurrences_count_with_and_without_operations(web: Web, counting: Counting) -> None:
     ended(web)
-    with web.engine.begin() as connection:
-        row = connection.execute(sa.select(operations)).mappings().one()
-        late = {"id": uuid4(), "state": "missed", "reason": "too late", "started_at": None}
-        connection.execute(sa.insert(operations).values({**row, **late}))
-        whose = {"action_uid": row["action_uid"], "revision": row["revision"], "reason": "too late"}
-        span = {"first_at": row["finished_at"], "last_at": row["finished_at"], "count": 4}
-        at = {"recorded_at": row["finished_at"]}
-        connection.execute(sa.insert(missed_spans).values({**whose, **span, **at}))
+    row = fetched(web.engine, sa.select(operations)).mappings().one()
+    missed(web, row["finished_at"])
+    whose = {"action_uid": row["action_uid"], "revision": row["revision"], "reason": "too late"}
+    instants = dict.fromkeys(("first_at", "last_at", "recorded_at"), row["finished_at"])
+    execute(web.engine, sa.insert(missed_spans).values(count=4, **whose, **instants))
 
     assert counting.counted("occurrences_missed_total") == {(APP,): 5}
 

@@ -23,7 +23,7 @@ from tests.celery_messages import TASK, celery_action
 from tests.factories import row_of, update_operation
 from tests.integration.web.conftest import APP, NIGHTLY, Web, begin
 from tests.ticks import MINUTE
-from tests.transactions import act, clock_of
+from tests.transactions import act, clock_of, execute, fetched
 
 HEALTHY = "All is well."
 
@@ -47,16 +47,13 @@ def ended(web: Web, action: str, state: str, **values: Any) -> UUID:
     return id
 
 
-def missed(web: Web) -> UUID:
-    """Let a tick record that `nightly` missed an occurrence."""
-    now = clock_of(web.engine)
-    with web.engine.begin() as connection:
-        row = connection.execute(sa.select(operations)).mappings().one()
-        late = {"state": "missed", "reason": "too late", "finished_at": now, "occurrence_at": now}
-        never = dict.fromkeys(("first_started_at", "started_at"))
-        values = {**row, **late, **never, "id": uuid4(), "cause": "schedule"}
-        connection.execute(sa.insert(operations).values(values))
-        return UUID(str(values["id"]))
+def missed(web: Web, at: datetime | None = None) -> None:
+    """Let a tick record that `nightly`, which ran once, missed an occurrence, now by default."""
+    row = fetched(web.engine, sa.select(operations)).mappings().one()
+    late = dict.fromkeys(("finished_at", "occurrence_at"), at or clock_of(web.engine))
+    never = dict.fromkeys(("first_started_at", "started_at"))
+    its = {"id": uuid4(), "state": "missed", "reason": "too late", "cause": "schedule"}
+    execute(web.engine, sa.insert(operations).values({**row, **late, **never, **its}))
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
-from typing import Any
 
 from minutebook.steps import SmallApp
 from services.installation import Installation
@@ -8,6 +7,22 @@ from web import cache
 from web.cache import TtlCache
 
 LONG_S = 60.0
+
+
+class Making:
+    """Makes its own number, from 1; the first one is made once it may end."""
+
+    def __init__(self) -> None:
+        self.scopes: list[int | None] = []
+        self.is_asked, self.may_end = Event(), Event()
+
+    def __call__(self, opened: Installation) -> int:
+        self.scopes.append(opened.scope.small_app_id)
+        number = len(self.scopes)
+        if number == 1:
+            self.is_asked.set()
+            assert self.may_end.wait(LONG_S)
+        return number
 
 
 def seen_by(number: int) -> Installation:
@@ -18,86 +33,56 @@ def seen_by(number: int) -> Installation:
     return opened
 
 
-def number_of(opened: Installation) -> int | None:
-    return opened.scope.small_app_id
-
-
 def test_a_slow_read_of_one_scope_holds_up_no_other() -> None:
-    is_asked, may_end = Event(), Event()
-
-    def make(opened: Installation) -> int | None:
-        if number_of(opened) == 1:
-            is_asked.set()
-            assert may_end.wait(LONG_S)
-        return number_of(opened)
-
-    made = TtlCache(make)
+    making = Making()
+    made = TtlCache(making)
     with ThreadPoolExecutor(2) as pool:
         slow = pool.submit(made.of, seen_by(1), LONG_S)
-        assert is_asked.wait(LONG_S)
+        assert making.is_asked.wait(LONG_S)
         quick = pool.submit(made.of, seen_by(2), LONG_S)
         try:
             assert quick.result(LONG_S) == 2
             assert not slow.done()
         finally:
-            may_end.set()
+            making.may_end.set()
 
         assert slow.result(LONG_S) == 1
 
 
 def test_many_who_look_at_one_scope_at_once_make_it_once() -> None:
-    is_asked, may_end = Event(), Event()
-    calls: list[Any] = []
-
-    def make(opened: Installation) -> int:
-        calls.append(opened)
-        is_asked.set()
-        assert may_end.wait(LONG_S)
-        return len(calls)
-
-    made = TtlCache(make)
+    making = Making()
+    made = TtlCache(making)
     with ThreadPoolExecutor(3) as pool:
         first = pool.submit(made.of, seen_by(1), LONG_S)
-        assert is_asked.wait(LONG_S)
+        assert making.is_asked.wait(LONG_S)
         others = [pool.submit(made.of, seen_by(1), LONG_S) for _ in range(2)]
-        may_end.set()
+        making.may_end.set()
 
         assert [one.result(LONG_S) for one in (first, *others)] == [1, 1, 1]
 
 
 def test_what_was_being_made_before_a_change_is_not_shown_after_it() -> None:
-    is_asked, may_end = Event(), Event()
-    calls: list[int] = []
-
-    def make(_: Installation) -> int:
-        calls.append(len(calls))
-        if len(calls) == 1:
-            is_asked.set()
-            assert may_end.wait(LONG_S)
-        return len(calls)
-
-    made = TtlCache(make)
+    making = Making()
+    made = TtlCache(making)
     with ThreadPoolExecutor(1) as pool:
         before = pool.submit(made.of, seen_by(1), LONG_S)
-        assert is_asked.wait(LONG_S)
+        assert making.is_asked.wait(LONG_S)
         made.forget()
         after = made.of(seen_by(1), LONG_S)
-        may_end.set()
+        making.may_end.set()
         before.result(LONG_S)
 
     assert (after, made.of(seen_by(1), LONG_S)) == (2, 2)
 
 
 def test_the_scopes_that_were_looked_at_last_are_kept() -> None:
-    calls: list[int | None] = []
+    making = Making()
+    making.may_end.set()
+    made = TtlCache(making)
 
-    def make(opened: Installation) -> None:
-        calls.append(number_of(opened))
-
-    made = TtlCache(make)
     for number in range(cache.MOST + 1):
         made.of(seen_by(number), LONG_S)
         made.of(seen_by(1), LONG_S)
     made.of(seen_by(0), LONG_S)
 
-    assert calls == [*range(cache.MOST + 1), 0]
+    assert making.scopes == [*range(cache.MOST + 1), 0]

@@ -11,6 +11,7 @@ from models.roles import Role
 from services.tokens import create, list_tokens
 from tests.integration.web.conftest import APP, SiteWith, Web
 from tests.integration.web.dashboard.conftest import Browse
+from tests.transactions import fetched
 
 ANN = {"name": "ann@example.com", "role": "operator", "app": "", "ends": "P30D"}
 
@@ -39,9 +40,8 @@ def test_an_invited_person_signs_in_by_the_link_and_then_by_the_token(
     assert f"operator · {APP}" in account.text
     assert f"operator · {APP}" in again.get("/account").text
     assert ann.get("/invite").status_code == 403
-    with web.engine.connect() as connection:
-        verbs = connection.execute(sa.text("SELECT verb FROM audit ORDER BY id DESC LIMIT 2"))
-        assert list(verbs.scalars()) == ["link.create", "token.create"]
+    verbs = fetched(web.engine, sa.text("SELECT verb FROM audit ORDER BY id DESC LIMIT 2"))
+    assert list(verbs.scalars()) == ["link.create", "token.create"]
 
 
 def test_the_page_lists_people_with_their_last_use(web: Web, browse: Browse) -> None:

@@ -187,9 +187,8 @@ def test_a_link_signs_in_once(web: Web, browse: Browse) -> None:
 
 def test_a_link_is_valid_for_an_hour(web: Web, browse: Browse) -> None:
     link = link_of(web)
-    with web.engine.connect() as connection:
-        times = sa.select(stored.c.created_at, stored.c.expires_at)
-        made, ends = connection.execute(times.where(stored.c.kind == TokenKind.LINK)).one()
+    times = sa.select(stored.c.created_at, stored.c.expires_at)
+    made, ends = fetched(web.engine, times.where(stored.c.kind == TokenKind.LINK)).one()
     age(web, "kind = 'link'")
 
     assert ends - made == sessions.LINK_LIFE
@@ -261,9 +260,8 @@ def test_changes_are_of_the_token_or_of_the_link(web: Web, browse: Browse) -> No
     for browser, verb in ((by_token, "pause"), (by_link, "resume")):
         assert browser.post(f"/apps/{APP}/{verb}").status_code == 303
 
-    with web.engine.connect() as connection:
-        query = sa.text("SELECT actor FROM audit ORDER BY id DESC LIMIT 2")
-        last, first = connection.execute(query).scalars()
+    actors = fetched(web.engine, sa.text("SELECT actor FROM audit ORDER BY id DESC LIMIT 2"))
+    last, first = actors.scalars()
     assert first == f"token {token.split('_')[1]}"
     assert last == f"link {link.split('_')[1]} (tests)"
 

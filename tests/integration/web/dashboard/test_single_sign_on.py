@@ -11,6 +11,7 @@ from models.roles import Role
 from services import tokens
 from tests.browser import OWN_PAGE
 from tests.integration.web.conftest import SiteWith, Web
+from tests.transactions import fetched
 
 HEADER = "X-Auth-Request-Email"
 ROLE = "X-Minutebook-Role"
@@ -86,13 +87,11 @@ def test_each_request_is_of_the_person_that_it_names(site: Web, browser: httpx.C
     asked: list[tuple[str, dict[str, str]]] = [("pause", ANN), ("resume", BEN), ("pause", {})]
     answers = [browser.post(f"/apps/default/{verb}", headers=who) for verb, who in asked]
 
-    with site.engine.connect() as connection:
-        query = sa.text("SELECT actor FROM audit ORDER BY id DESC LIMIT 2")
-        actors = connection.execute(query).scalars().all()
+    actors = fetched(site.engine, sa.text("SELECT actor FROM audit ORDER BY id DESC LIMIT 2"))
     assert [one.headers["location"] for one in answers] == [
         "/apps/default", "/", "/sign-in?next=/",
     ]  # fmt: skip
-    assert actors == ["sso ben@example.com", "sso ann@example.com"]
+    assert list(actors.scalars()) == ["sso ben@example.com", "sso ann@example.com"]
 
 
 def test_a_token_gives_a_person_another_role_until_they_sign_out(

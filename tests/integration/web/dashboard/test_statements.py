@@ -19,6 +19,7 @@ from tests.integration.web.conftest import APP, NIGHTLY, SiteWith, Web
 from tests.integration.web.dashboard.conftest import Browse
 from tests.integration.web.test_overview import ended, tick
 from tests.statements import executed, rows_read
+from tests.transactions import act, execute
 from web.dashboard.mounting import pages
 
 MOST = 16
@@ -105,10 +106,9 @@ def test_an_overview_of_every_trouble_asks_no_more_often(web: Web, browse: Brows
     often = {**NIGHTLY, "when": {"every": 600}}
     changes.add(web.shop, [{**often, "name": name} for name in names])
     tick(web)
-    with web.engine.begin() as connection:
-        ticks.daemon_stopped(connection, "here:1")
-        broken = sa.update(actions).where(actions.c.name == "broken")
-        connection.execute(broken.values(quarantined="it cannot be read"))
+    act(web.engine, ticks.daemon_stopped, "here:1")
+    broken = sa.update(actions).where(actions.c.name == "broken")
+    execute(web.engine, broken.values(quarantined="it cannot be read"))
     ended(web, "runs", "running")
     ended(web, "failed", "failed", error="no")
     waits = run(web.shop, "waits").id
