@@ -1,18 +1,21 @@
-"""The status of a small app's data during and after refreshes, on both stores."""
+"""What a small app shows of its data, and of its documents between staging and production."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 import sqlalchemy as sa
 
+from data.store import documents as app_documents
+from data.store.small_apps import names_in
 from data.store.status import MOST_SEEN, statuses_of
+from data.store.tables import app_documents as table
 from models.tables import action_cursor, actions
 from tests.factories import spoil
 from tests.integration.data.steps.conftest import Work
 from tests.ticks import LEASE
-from tests.transactions import act, clock_of
+from tests.transactions import act, clock_of, fetched
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 
@@ -76,19 +79,16 @@ def test_of_several_the_one_that_blocks_is_shown(work: Work) -> None:
     assert status(work)["phase"] == "import"
 
 
-def test_a_publish_that_follows_the_refresh_is_shown_too(work: Work) -> None:
-    stories = [{"name": "refresh", "state": "success"}, {"name": "publish", "state": "running"}]
-    work.operation(steps=stories, phase="publish", is_blocking=True)
+@pytest.mark.parametrize(("step", "shown"), [("publish", "running"), ("send_email", "empty")])
+def test_of_what_follows_the_refresh_the_publish_is_shown_too(
+    work: Work, step: str, shown: str
+) -> None:
+    stories = [{"name": "refresh", "state": "success"}, {"name": step, "state": "running"}]
+    work.operation(steps=stories, phase=step, is_blocking=step == "publish")
 
-    assert status(work)["status"] == "running"
-    assert status(work)["blocking_maintenance"] is True
+    found = status(work)
 
-
-def test_a_mail_that_follows_is_not_a_change_of_the_data(work: Work) -> None:
-    stories = [{"name": "refresh", "state": "success"}, {"name": "send_email", "state": "running"}]
-    work.operation(steps=stories, phase="send")
-
-    assert status(work)["status"] == "empty"
+    assert (found["status"], found["blocking_maintenance"]) == (shown, shown == "running")
 
 
 @pytest.mark.parametrize(
@@ -128,28 +128,29 @@ def test_the_last_refresh_reports_its_domains(work: Work) -> None:
     assert (found["rewritten"], found["reused"]) == (["a"], ["b"])
 
 
-def test_a_refresh_that_failed_says_why(work: Work) -> None:
-    make(work, "failed", "failed", error="a: gone", finished_at=NOON)
+@pytest.mark.parametrize(
+    ("state", "step", "its", "shown"),
+    [
+        pytest.param("failed", "failed", {"error": "a: gone"}, ("failed", "a: gone"), id="all"),
+        pytest.param("partial", "success", {"error": "mail"}, ("ready", None), id="another_step"),
+        pytest.param(
+            "partial", "partial", {"details": {"failed": {"a": "gone"}}}, ("ready", "a: gone"),
+            id="a_domain",
+        ),
+    ],
+)  # fmt: skip
+def test_a_refresh_that_failed_says_why(
+    work: Work, state: str, step: str, its: dict[str, Any], shown: tuple[str, str | None]
+) -> None:
+    make(work, state, step, finished_at=NOON, **its)
 
-    assert (status(work)["status"], status(work)["last_error"]) == ("failed", "a: gone")
+    found = status(work)
 
-
-def test_what_failed_beside_a_refresh_is_not_its_error(work: Work) -> None:
-    make(work, "partial", "success", error="send_execsum: 1 of 3 mails failed", finished_at=NOON)
-
-    assert status(work)["last_error"] is None
-
-
-def test_failed_domains_are_reported_beside_others(work: Work) -> None:
-    make(work, "partial", "partial", {"failed": {"a": "gone"}}, finished_at=NOON)
-
-    assert (status(work)["status"], status(work)["last_error"]) == ("ready", "a: gone")
+    assert (found["status"], found["last_error"]) == shown
 
 
 def test_readers_see_data_of_what_was_published(work: Work) -> None:
-    work.apply(domains={"a": {"source": {"file": "a.csv"}}})
-    work.write("a.csv", "id\n1\n")
-    work.refresh()
+    work.imported(a="id\n1\n")
     assert status(work)["data_updated_at"] is None
 
     work.publish(data=True)
@@ -160,9 +161,7 @@ def test_readers_see_data_of_what_was_published(work: Work) -> None:
 
 
 def test_a_refresh_long_before_the_last_operations_is_not_forgotten(work: Work) -> None:
-    work.apply(domains={"a": {"source": {"file": "a.csv"}}})
-    work.write("a.csv", "id\n1\n")
-    work.refresh()
+    work.imported(a="id\n1\n")
     for _ in range(MOST_SEEN + 1):
         work.operation(state="success", steps=[{"name": "publish", "state": "success"}])
 
@@ -188,3 +187,63 @@ def make_action(work: Work, name: str, document: str, at: datetime, *, active: b
         spoil(connection, actions.c.uid == uid, name=name, document=document, active=active)
         filed = {"watermark": NOON, "next_occurrence_at": at, "effective_from": NOON}
         connection.execute(sa.insert(action_cursor).values(action_uid=uid, **filed))
+
+
+@pytest.fixture
+def shop(work: Work) -> Work:
+    """A small app with two documents of design."""
+    work.apply(design={"start": {"color": "blue"}, "menu": {"open": True}})
+    return work
+
+
+def published(shop: Work, *names: str) -> list[str]:
+    """Publish design documents; return those that moved."""
+    operation = uuid4()
+    act(shop.engine, app_documents.publish, shop.app.id, "design", names, operation)
+    moved = act(shop.engine, app_documents.published_by, shop.app.id, operation)
+    return [one.name for one in moved]
+
+
+def shown(shop: Work, place: str) -> dict[str, dict[str, Any]]:
+    return act(shop.engine, app_documents.shown, shop.app.id, place)
+
+
+def test_a_save_stages_and_leaves_production_alone(shop: Work) -> None:
+    published(shop, "start", "menu")
+
+    shop.apply(design={"start": {"color": "red"}, "menu": {"open": True}})
+
+    assert shown(shop, "staging")["design"]["start"] == {"color": "red"}
+    assert shown(shop, "production")["design"]["start"] == {"color": "blue"}
+
+
+def test_only_named_documents_that_differ_are_moved(shop: Work) -> None:
+    assert published(shop, "start") == ["start"]
+    assert published(shop, "start") == []
+
+    assert shown(shop, "production")["design"] == {"start": {"color": "blue"}}
+
+
+def test_what_was_never_published_is_gone_when_it_is_left_out(shop: Work) -> None:
+    shop.apply()
+
+    assert fetched(shop.engine, sa.select(table)).all() == []
+
+
+def test_what_was_removed_may_come_back(shop: Work) -> None:
+    published(shop, "start", "menu")
+    shop.apply()
+    published(shop, "start", "menu")
+
+    shop.apply(design={"menu": {"open": False}})
+
+    assert act(shop.engine, names_in, shop.app.id)["design"] == ["menu"]
+    assert published(shop, "menu") == ["menu"]
+
+
+def test_one_kind_does_not_move_another(shop: Work) -> None:
+    shop.apply(permissions={"start": {"groups": ["all"]}}, design={"start": {}})
+
+    published(shop, "start")
+
+    assert shown(shop, "production") == {"design": {"start": {}}, "permissions": {}}

@@ -35,7 +35,6 @@ def shop(engine: sa.Engine) -> SmallApp:
     return make_app(engine, "shop")
 
 
-DOMAINS = {name: {"source": {"file": f"{name}.csv"}} for name in "ab"}
 MAIL = {"welcome": {"subject": "Hello", "text": "Dear {{ recipient.name }}"}}
 MANY = [Recipient(f"u{number}", f"u{number}@example.com", None) for number in range(5)]
 
@@ -63,11 +62,9 @@ def test_an_app_has_as_many_actions_as_the_ceiling_says(engine: sa.Engine, shop:
 
 
 def test_a_refresh_whose_snapshot_has_no_room_fails_and_leaves_nothing(work: Work) -> None:
-    work.apply(domains=DOMAINS)
     drawn = Random(7)
     rows = "".join(f"{number},{drawn.random()}\n" for number in range(60_000))
-    work.write("a.csv", f"id,x\n{rows}")
-    work.write("b.csv", f"id,y\n{rows}")
+    work.has(a=f"id,x\n{rows}", b=f"id,y\n{rows}")
     tight = {"limits": Limits(disk_mb=1)}
 
     with pytest.raises(StepFailed) as failure:
@@ -91,10 +88,9 @@ def test_a_refresh_whose_snapshot_has_no_room_fails_and_leaves_nothing(work: Wor
 def test_a_download_that_has_no_room_is_removed(work: Work, web: WebSource) -> None:
     web.pages["/big.csv"] = Page(b"id\n" + b"1\n" * (3 * 2**20))
     work.apply(domains={"a": {"source": {"url": f"{web.url}/big.csv"}}})
-    inside = work.settings.fetch.model_copy(update={"allow_private": True})
 
     with pytest.raises(StepFailed, match="SCHED_LIMITS_DISK_MB") as failure:
-        work.refresh({"limits": Limits(disk_mb=1), "fetch": inside})
+        work.refresh({"limits": Limits(disk_mb=1)})
 
     assert failure.value.permanent
     assert [*(work.settings.home / "downloads").rglob("*.*")] == []

@@ -58,16 +58,6 @@ def test_a_redirect_to_another_scheme_is_refused(web: WebSource, tmp_path: Path)
     assert not (tmp_path / "a").exists()
 
 
-def test_a_name_that_leads_to_a_private_address_is_refused(web: WebSource, tmp_path: Path) -> None:
-    url = web.url.replace("127.0.0.1", "localhost")
-
-    with pytest.raises(SourceFailed, match="localhost leads to a private address") as failed:
-        download(Request(f"{url}/a"), tmp_path / "a", FetchSettings(), Watch())
-
-    assert failed.value.permanent
-    assert web.requests == []
-
-
 @pytest.mark.parametrize(
     "page",
     [
@@ -249,6 +239,7 @@ def test_the_next_address_of_a_name_is_tried_where_nothing_listens(
 
     download(Request(f"http://two.test:{port}/a"), tmp_path / "a", OPEN, Watch())
 
-    assert [one["host"] for one in web.headers] == [f"two.test:{port}"]
-    with pytest.raises(SourceFailed, match=r"two\.test leads to a private address"):
+    with pytest.raises(SourceFailed, match=r"two\.test leads to a private address") as failed:
         download(Request(f"http://two.test:{port}/a"), tmp_path / "a", FetchSettings(), Watch())
+    assert failed.value.permanent
+    assert [one["host"] for one in web.headers] == [f"two.test:{port}"]

@@ -13,9 +13,9 @@ from models.document import NoParameters
 from models.errors import NotFound, Refused
 from tasks.steps import maintenance
 from tests.factories import installation_on
-from tests.integration.data.steps.conftest import Work
+from tests.integration.data.steps.conftest import Work, from_files
 
-DOMAINS = {"a": {"source": {"file": "a.csv"}}, "b": {"source": {"file": "b.csv"}}}
+DOMAINS = from_files("a", "b")
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_a_damaged_snapshot_is_named(shop: Work) -> None:
 
 
 def test_unknown_and_unpublished_names_are_refused(shop: Work) -> None:
-    shop.apply(domains={**DOMAINS, "fresh": {"source": {"file": "f.csv"}}})
+    shop.apply(domains=from_files("a", "b", "fresh"))
 
     with pytest.raises(NotFound, match=r'small app "shoop" .* did you mean "shop"'):
         read(shop, "a", app="shoop")

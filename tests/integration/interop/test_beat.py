@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from celery import Celery
 from celery.beat import PersistentScheduler
 
 from minutebook.__main__ import _writer
-from tests.moved import ROOT, export
+from tests.moved import export
 
 SHOP = """
 import atexit, ctypes, faulthandler, logging, multiprocessing, os, subprocess, sys, threading
@@ -108,25 +107,19 @@ def test_another_file_than_that_of_beat_is_one_sentence(shop: Path, content: byt
 
 
 @pytest.mark.parametrize(
-    ("arguments", "shown"),
+    ("arguments", "is_server_here", "writer"),
     [
-        pytest.param(("export", "--help"), "for another scheduler", id="of_the_server"),
-        pytest.param(("export", "-A", "shop", "--help"), "beat_scheduler", id="of_an_application"),
+        pytest.param(("export", "--help"), True, None, id="of_the_server"),
+        pytest.param(("export", "-A", "shop", "--help"), True, "beat", id="of_an_application"),
+        pytest.param(("export", "--help"), False, "beat", id="without_the_server"),
     ],
 )
-def test_export_is_of_an_application_if_it_names_one(
-    shop: Path, arguments: tuple[str, ...], shown: str
-) -> None:
-    command = [sys.executable, "-P", "-m", "minutebook", *arguments]
-    environment = {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, check=True, cwd=shop, env=environment, capture_output=True)
-
-    assert shown in done.stdout.decode()
-
-
-def test_without_the_server_export_is_always_of_an_application(
+def test_export_is_of_an_application_if_it_names_one_or_there_is_no_server(
     monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    is_server_here: bool,
+    writer: str | None,
 ) -> None:
-    monkeypatch.setattr("minutebook.__main__.is_server_here", lambda: False)
+    monkeypatch.setattr("minutebook.__main__.is_server_here", lambda: is_server_here)
 
-    assert _writer(["export", "--help"]) == "beat"
+    assert _writer(arguments) == writer

@@ -11,7 +11,9 @@ from uuid import UUID, uuid4
 import sqlalchemy as sa
 from pydantic import BaseModel
 
-from data.settings import Settings
+from data import snapshots
+from data.settings import FetchSettings, Settings
+from data.snapshots import Row
 from data.steps import publish, refresh
 from data.steps.publish import PublishParameters
 from data.steps.refresh import RefreshParameters
@@ -32,6 +34,11 @@ from tasks.step_context import WorkContext
 OCCURRENCE = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
 ANN = Recipient("ann", "ann@example.com", "Ann")
 BEN = Recipient("ben", "ben@example.com", None)
+
+
+def from_files(*names: str) -> dict[str, Any]:
+    """Return domains, each of which the file of its name holds."""
+    return {name: {"source": {"file": f"{name}.csv"}} for name in names}
 
 
 @dataclass
@@ -73,6 +80,8 @@ class Work:
     checkpoint: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        open_fetch = FetchSettings(allow_private=True)
+        self.settings = self.settings.model_copy(update={"fetch": open_fetch})
         self.settings.effective_data_root.mkdir(parents=True, exist_ok=True)
         self.apply(domains={})
 
@@ -88,6 +97,21 @@ class Work:
 
     def write(self, name: str, text: str) -> None:
         (self.settings.effective_data_root / name).write_text(text)
+
+    def has(self, **texts: str) -> None:
+        """Let it have a domain for each text, which the file of its name holds."""
+        self.apply(domains=from_files(*texts))
+        for name, text in texts.items():
+            self.write(f"{name}.csv", text)
+
+    def imported(self, **texts: str) -> StepResult:
+        self.has(**texts)
+        return self.refresh()
+
+    def staged(self, domain: str = "a") -> list[Row]:
+        """Return the rows of a domain in staging."""
+        staging = self.domains()[domain].staging
+        return list(snapshots.read(self.settings, staging.path)) if staging else []
 
     def domains(self) -> dict[str, Domain]:
         with reading(self.engine) as connection:

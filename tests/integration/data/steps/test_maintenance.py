@@ -316,10 +316,8 @@ def make_tick(work: Work, days: float = 200) -> None:
 @pytest.fixture
 def refreshed(work: Work) -> Work:
     """Domain `a` with six snapshots: the second is in production, the last in staging."""
-    work.apply(domains={"a": {"source": {"file": "a.csv"}}})
     for number in range(6):
-        work.write("a.csv", f"id\n{number}\n")
-        work.refresh(force=True)
+        work.imported(a=f"id\n{number}\n")
         if number == 1:
             work.publish(data=True)
     return work

@@ -14,11 +14,11 @@ from minutebook.steps import StepOutcome, StepResult
 from models.store.people import users
 from models.users import parse_users
 from tests.factories import update_operation
-from tests.integration.data.steps.conftest import Work, text_of
+from tests.integration.data.steps.conftest import Work, from_files, text_of
 from tests.mail_server import MailServer
 from tests.transactions import act, fetched
 
-DOMAINS = {"a": {"source": {"file": "a.csv"}}, "b": {"source": {"file": "b.csv"}}}
+DOMAINS = from_files("a", "b")
 SINCE = "2026-01-05T09:00:00Z"
 PEOPLE = [
     {"id": "ann@example.com", "name": "Ann", "groups": ["manager"], "activated_at": SINCE},
@@ -32,11 +32,8 @@ EVERYBODY = ["ann@example.com", "ben@example.com"]
 @pytest.fixture
 def shop(work: Work) -> Work:
     """Two domains, refreshed and not published, and four users, of whom two can be reached."""
-    work.write("a.csv", "id\n1\n")
-    work.write("b.csv", "id\n7\n8\n")
-    work.apply(domains=DOMAINS)
+    work.imported(a="id\n1\n", b="id\n7\n8\n")
     act(work.engine, users.import_users, work.app.id, parse_users(PEOPLE, zone="UTC"))
-    work.refresh()
     return work
 
 

@@ -4,22 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from data import snapshots
 from data.settings import FetchSettings
-from data.snapshots import Row
 from minutebook.steps import StepFailed, StepOutcome, StepResult
 from models.errors import LeaseLost
-from tests.integration.data.steps.conftest import Work
+from tests.integration.data.steps.conftest import Work, from_files
 from tests.web_source import Page, WebSource
 
-A = {"source": {"file": "a.csv"}}
-B = {"source": {"file": "b.csv"}}
-OPEN = FetchSettings(allow_private=True)
 
-
-def staged_rows(work: Work, domain: str) -> list[Row]:
-    staging = work.domains()[domain].staging
-    return list(snapshots.read(work.settings, staging.path)) if staging else []
+def serve(work: Work, web: WebSource, body: bytes = b'[{"id": 1}]', **headers: str) -> None:
+    """Let the only domain be what a page of a web server answers."""
+    web.pages["/a.json"] = Page(body, headers=headers)
+    work.apply(domains={"a": {"source": {"url": f"{web.url}/a.json"}}})
 
 
 def files_of(work: Work) -> list[Path]:
@@ -28,9 +23,7 @@ def files_of(work: Work) -> list[Path]:
 
 @pytest.fixture
 def two(work: Work) -> Work:
-    work.apply(domains={"a": A, "b": B})
-    work.write("a.csv", "id,amount\n1,2.50\n2,4\n")
-    work.write("b.csv", "id,amount\n7,1\n8,2\n")
+    work.has(a="id,amount\n1,2.50\n2,4\n", b="id,amount\n7,1\n8,2\n")
     return work
 
 
@@ -49,7 +42,7 @@ def test_rows_of_every_domain_come_into_staging_and_production_stays(two: Work) 
             "left_out": {},
         },
     )
-    assert staged_rows(two, "a") == [{"id": 1, "amount": 2.5}, {"id": 2, "amount": 4}]
+    assert two.staged() == [{"id": 1, "amount": 2.5}, {"id": 2, "amount": 4}]
     assert two.domains()["a"].production is None
     assert two.progress.phases == ["probe", "download", "import"]
     assert two.progress.reports[-1] == (2, 2, None)
@@ -84,16 +77,16 @@ def test_a_lost_snapshot_file_is_made_again(two: Work) -> None:
     result = two.refresh(domains=["a"])
 
     assert result.details["run_type"] == "bootstrap"
-    assert len(staged_rows(two, "a")) == 2
+    assert len(two.staged()) == 2
 
 
 def test_another_source_is_read_though_its_file_looks_the_same(two: Work) -> None:
     two.refresh(domains=["a"])
-    two.apply(domains={"a": B, "b": B})
+    two.apply(domains={"a": from_files("b")["b"]})
 
     two.refresh(domains=["a"])
 
-    assert staged_rows(two, "a")[0]["id"] == 7
+    assert two.staged()[0]["id"] == 7
 
 
 def test_an_unknown_domain_is_named_before_anything_is_read(two: Work) -> None:
@@ -122,8 +115,8 @@ def test_one_broken_domain_leaves_the_other_alone_and_is_partial(two: Work) -> N
 
     assert result.outcome is StepOutcome.PARTIAL
     assert result.details["failed"] == {"a": "a.csv, line 2 ['1', '2', '3']: 3 cells, not 2"}
-    assert len(staged_rows(two, "a")) == 2
-    assert staged_rows(two, "b") == [{"id": 9, "amount": 9}]
+    assert len(two.staged()) == 2
+    assert two.staged("b") == [{"id": 9, "amount": 9}]
 
 
 def test_a_worker_that_lost_its_lease_moves_no_pointer(two: Work) -> None:
@@ -146,11 +139,10 @@ def test_a_stop_keeps_what_is_done_and_is_partial(two: Work) -> None:
 
 
 def test_a_url_is_read_once_while_its_etag_stays(work: Work, web: WebSource) -> None:
-    web.pages["/a.json"] = Page(b'[{"id": 1}, {"id": 2}]', headers={"ETag": '"one"'})
-    work.apply(domains={"a": {"source": {"url": f"{web.url}/a.json"}}})
+    serve(work, web, b'[{"id": 1}, {"id": 2}]', ETag='"one"')
 
-    first = work.refresh({"fetch": OPEN})
-    second = work.refresh({"fetch": OPEN})
+    first = work.refresh()
+    second = work.refresh()
 
     assert (first.message, second.message) == ("rewrote a (2 rows)", "reused a")
     assert web.downloads("/a.json") == 1
@@ -158,23 +150,21 @@ def test_a_url_is_read_once_while_its_etag_stays(work: Work, web: WebSource) -> 
 
 
 def test_a_changed_etag_is_read_again(work: Work, web: WebSource) -> None:
-    web.pages["/a.json"] = Page(b'[{"id": 1}]', headers={"ETag": '"one"'})
-    work.apply(domains={"a": {"source": {"url": f"{web.url}/a.json"}}})
-    work.refresh({"fetch": OPEN})
+    serve(work, web, ETag='"one"')
+    work.refresh()
 
     web.pages["/a.json"] = Page(b'[{"id": 1}, {"id": 2}]', headers={"ETag": '"two"'})
 
-    assert work.refresh({"fetch": OPEN}).message == "rewrote a (2 rows)"
+    assert work.refresh().message == "rewrote a (2 rows)"
 
 
 def test_without_validators_it_is_read_each_time_but_not_kept_twice(
     work: Work, web: WebSource
 ) -> None:
-    web.pages["/a.json"] = Page(b'[{"id": 1}]')
-    work.apply(domains={"a": {"source": {"url": f"{web.url}/a.json"}}})
+    serve(work, web)
 
-    work.refresh({"fetch": OPEN})
-    result = work.refresh({"fetch": OPEN})
+    work.refresh()
+    result = work.refresh()
 
     assert web.downloads("/a.json") == 2
     assert result.message == "reused a"
@@ -182,12 +172,11 @@ def test_without_validators_it_is_read_each_time_but_not_kept_twice(
 
 
 def test_a_server_that_is_away_fails_open_and_then_says_why(work: Work, web: WebSource) -> None:
-    web.pages["/a.json"] = Page(b'[{"id": 1}]', headers={"ETag": '"one"'})
     work.apply(domains={"a": {"source": {"url": f"{web.url}/a.json?token=secret"}}})
     web.pages["/a.json?token=secret"] = Page(status=503)
 
     with pytest.raises(StepFailed, match=r"/a\.json answered 503") as failed:
-        work.refresh({"fetch": OPEN})
+        work.refresh()
 
     assert "secret" not in str(failed.value)
     assert not failed.value.permanent
@@ -196,12 +185,11 @@ def test_a_server_that_is_away_fails_open_and_then_says_why(work: Work, web: Web
 def test_what_was_downloaded_can_be_imported_again_without_the_server(
     work: Work, web: WebSource
 ) -> None:
-    web.pages["/a.json"] = Page(b'[{"id": 1}]')
-    work.apply(domains={"a": {"source": {"url": f"{web.url}/a.json"}}})
-    work.refresh({"fetch": OPEN})
+    serve(work, web)
+    work.refresh()
     web.pages.clear()
 
-    result = work.refresh({"fetch": OPEN}, force=True, **{"from": "downloaded"})
+    result = work.refresh(force=True, **{"from": "downloaded"})
 
     assert result.message == "rewrote a (1 row)"
 
@@ -211,12 +199,12 @@ def test_what_was_downloaded_from_another_place_is_not_taken_for_this_one_s(
 ) -> None:
     web.pages |= {f"/{name}.json": Page(b'[{"id": 1}]') for name in ("old", "new")}
     work.apply(domains={"a": {"source": {"url": f"{web.url}/old.json"}}})
-    work.refresh({"fetch": OPEN})
+    work.refresh()
     work.apply(domains={"a": {"source": {"url": f"{web.url}/new.json"}}})
 
     with pytest.raises(StepFailed, match=r"/new\.json was not downloaded yet"):
-        work.refresh({"fetch": OPEN}, **{"from": "downloaded"})
-    work.refresh({"fetch": OPEN})
+        work.refresh(**{"from": "downloaded"})
+    work.refresh()
 
     kept = [path for path in (work.settings.home / "downloads").rglob("*") if path.is_file()]
     assert len(kept) == 1

@@ -21,11 +21,11 @@ from minutebook import readers
 from minutebook.steps import NoParameters, StepFailed, StepOutcome, StepResult
 from models.sql import database_now, read_clock
 from tasks.steps import maintenance
-from tests.integration.data.steps.conftest import Work
-from tests.integration.data.steps.test_refresh import OPEN, staged_rows
+from tests.integration.data.steps.conftest import Work, from_files
 from tests.transactions import act, execute, fetched
 from tests.web_source import Page, WebSource
 
+A = from_files("a")["a"]
 CRM = {"source": {"reader": "crm"}}
 BY_ID = {"mode": "append", "key": ["id"]}
 
@@ -40,9 +40,10 @@ def _own_readers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readers, "_registered", {})
 
 
-def register(rows: Iterable[Any]) -> None:
-    """Register a reader `crm` of these rows."""
-    minutebook.reader("crm")(lambda _context: rows)
+def read_from(work: Work, rows: Iterable[Any], **options: Any) -> None:
+    """Let the only domain be what the reader `crm` returns: these rows."""
+    minutebook.reader("crm", **options)(lambda _context: rows)
+    work.apply(domains={"a": CRM})
 
 
 def test_a_reader_is_made_anew_each_time(work: Work) -> None:
@@ -57,7 +58,7 @@ def test_a_reader_is_made_anew_each_time(work: Work) -> None:
     work.refresh()
 
     assert work.refresh().message == "rewrote a (1 row)"
-    assert staged_rows(work, "a") == [{"id": 2}]
+    assert work.staged() == [{"id": 2}]
 
 
 def test_a_reader_gets_the_context_with_its_parameters(
@@ -78,7 +79,7 @@ def test_a_reader_gets_the_context_with_its_parameters(
     work.app = replace(work.app, settings={"color": "red"})
     work.refresh()
 
-    assert staged_rows(work, "a") == [
+    assert work.staged() == [
         {
             "token": "s3cret", "least": 5, "app": "shop", "color": "red", "run": 1,
             "stops": False, "left": True,
@@ -100,7 +101,7 @@ def test_what_a_reader_reports_and_remembers_comes_into_the_operation(
     work.refresh()
     work.refresh()
 
-    assert staged_rows(work, "a") == [{"page": 2}]
+    assert work.staged() == [{"page": 2}]
     assert work.checkpoint == {"page": 2}
     assert (1, 2, "half of it") in work.progress.reports
     assert "page 7 is empty" in caplog.text
@@ -113,7 +114,7 @@ def test_a_reader_that_exits_fails_its_domain_alone(work: Work) -> None:
         yield {"id": 1}
         raise SystemExit(3)
 
-    work.apply(domains={"a": CRM, "b": {"source": {"file": "b.csv"}}})
+    work.apply(domains={"a": CRM, **from_files("b")})
     work.write("b.csv", "id\n1\n")
 
     assert work.refresh().message == "rewrote b (1 row); a failed: reader crm: SystemExit: 3"
@@ -132,38 +133,26 @@ def test_wrong_parameters_are_reported_without_their_values(work: Work) -> None:
     assert "s3cret" not in str(failed.value)
 
 
-def test_a_mapper_takes_a_row_and_the_context(work: Work) -> None:
-    def mapper(row: Any, context: Any) -> dict[str, Any]:
-        return {**row, "first": context.last_success_iso is None, "app": context.small_app.name}
-
-    minutebook.reader("crm", mapper=mapper)(lambda _context: [{"id": 1}])
-    work.apply(domains={"a": CRM})
-
-    work.refresh()
-
-    assert staged_rows(work, "a") == [{"id": 1, "first": True, "app": "shop"}]
-
-
 def test_a_mapper_changes_drops_and_leaves_out_rows(work: Work) -> None:
-    def mapper(row: Any, _context: Any) -> dict[str, Any] | None:
-        return None if row["id"] % 2 else {"id": row["id"], "share": 10 / (row["id"] - 20)}
+    def mapper(row: Any, context: Any) -> dict[str, Any] | None:
+        share = 10 / (row["id"] - 20)
+        return None if row["id"] % 2 else {**row, "share": share, "app": context.small_app.name}
 
-    minutebook.reader("crm", mapper=mapper)(lambda _context: [{"id": n} for n in range(41)])
-    work.apply(domains={"a": CRM})
+    read_from(work, [{"id": n} for n in range(41)], mapper=mapper)
 
     result = work.refresh()
 
     assert result.outcome is StepOutcome.PARTIAL
     assert result.message == "rewrote a (20 rows); 1 row of a left out"
-    assert [row["id"] for row in staged_rows(work, "a")] == [n for n in range(0, 41, 2) if n != 20]
+    assert [row["id"] for row in work.staged()] == [n for n in range(0, 41, 2) if n != 20]
+    assert {row["app"] for row in work.staged()} == {"shop"}
     (sample,) = result.details["left_out"]["a"]["samples"]
     assert (sample["line"], sample["value"]) == (21, "{'id': 20}")
     assert sample["why"] == "ZeroDivisionError: division by zero"
 
 
 def test_what_is_no_row_is_left_out(work: Work) -> None:
-    register([*({"id": n} for n in range(20)), b"x"])
-    work.apply(domains={"a": CRM})
+    read_from(work, [*({"id": n} for n in range(20)), b"x"])
 
     (sample,) = work.refresh().details["left_out"]["a"]["samples"]
 
@@ -196,7 +185,7 @@ def test_a_reader_that_raises_half_way_leaves_the_last_snapshot(work: Work) -> N
 
     assert not failed.value.permanent
     assert work.domains()["a"].staging == before
-    assert len(staged_rows(work, "a")) == 5_000
+    assert len(work.staged()) == 5_000
     assert len(closed) == 2
 
 
@@ -214,7 +203,7 @@ def test_a_reader_may_say_that_trying_again_is_in_vain(work: Work) -> None:
 
 
 def test_an_unknown_reader_is_reported_with_the_nearest(work: Work) -> None:
-    register([])
+    read_from(work, [])
     work.apply(domains={"a": {"source": {"reader": "crn"}}})
 
     with pytest.raises(StepFailed, match=r'reader "crn" .* did you mean "crm"\?') as failed:
@@ -231,8 +220,7 @@ def test_a_module_that_cannot_be_imported_is_reported_with_its_reader(work: Work
 
 
 def test_a_stop_ends_a_reader_and_keeps_the_last_snapshot(work: Work) -> None:
-    register({"id": 1} for _ in iter(int, 1))
-    work.apply(domains={"a": CRM})
+    read_from(work, ({"id": 1} for _ in iter(int, 1)))
 
     result = work.refresh({"should_stop": lambda: len(work.progress.reports) > 10})
 
@@ -248,7 +236,7 @@ def test_rows_of_a_query_come_into_staging(work: Work) -> None:
     result = work.refresh({"connections": {"own": SecretStr(url)}})
 
     assert result.message == "rewrote a (1 row)"
-    assert staged_rows(work, "a") == [{"name": "shop", "zone": "Europe/Paris"}]
+    assert work.staged() == [{"name": "shop", "zone": "Europe/Paris"}]
 
 
 def test_a_readers_errors_show_no_secret(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,7 +267,7 @@ def test_a_header_that_cannot_be_sent_shows_no_secret(
     work.apply(domains={"a": {"source": source}})
 
     with pytest.raises(StepFailed, match="begins or ends with a space") as raised:
-        work.refresh({"fetch": OPEN})
+        work.refresh()
 
     assert "s3cret" not in str(raised.value)
 
@@ -287,7 +275,7 @@ def test_a_header_that_cannot_be_sent_shows_no_secret(
 def test_a_driver_that_raises_what_it_should_not_fails_its_domain_alone(work: Work) -> None:
     url = f"sqlite:///{work.settings.home}/shop.db?detect_types=2"
     query = {"sql": "SELECT 'soon' AS \"at [timestamp]\"", "connection": "own"}
-    work.apply(domains={"a": {"source": query}, "b": {"source": {"file": "b.csv"}}})
+    work.apply(domains={"a": {"source": query}, **from_files("b")})
     work.write("b.csv", "id\n1\n")
 
     result = work.refresh({"connections": {"own": SecretStr(url)}})
@@ -306,7 +294,7 @@ def test_a_url_and_its_header_may_be_secrets(
     source = {"url": "env:REPORTS_URL", "headers": {"Authorization": "env:REPORTS_TOKEN"}}
     work.apply(domains={"a": {"source": source, "format": "csv"}})
 
-    messages = [work.refresh({"fetch": OPEN}).message for _ in range(2)]
+    messages = [work.refresh().message for _ in range(2)]
 
     assert messages == ["rewrote a (1 row)", "reused a"]
     assert {one["authorization"] for one in web.headers} == {"Bearer s3cret"}
@@ -315,7 +303,7 @@ def test_a_url_and_its_header_may_be_secrets(
 
 
 def test_new_rows_are_merged_into_those_of_the_last_snapshot(work: Work) -> None:
-    work.apply(domains={"a": {"source": {"file": "a.csv"}, **BY_ID}})
+    work.apply(domains={"a": {**A, **BY_ID}})
     work.write("a.csv", "id,v\n1,a\n2,b\n")
     work.refresh()
     work.write("a.csv", "id,v\n2,z\n3,c\n")
@@ -323,74 +311,64 @@ def test_new_rows_are_merged_into_those_of_the_last_snapshot(work: Work) -> None
     result = work.refresh()
 
     assert result.message == "rewrote a (3 rows)"
-    assert staged_rows(work, "a") == [
+    assert work.staged() == [
         {"id": 1, "v": "a"}, {"id": 2, "v": "z"}, {"id": 3, "v": "c"}
     ]  # fmt: skip
 
 
 def test_a_file_that_ended_before_and_does_not_now_is_cut(work: Work) -> None:
-    work.apply(domains={"a": {"source": {"file": "a.csv"}}})
-    work.write("a.csv", "id,name\n1,ann\n2,bob\n")
-    work.refresh()
+    work.imported(a="id,name\n1,ann\n2,bob\n")
     work.write("a.csv", "id,name\n1,ann\n2,bo")
 
     with pytest.raises(StepFailed, match=r'no end of its last line.*"force": true'):
         work.refresh()
-    assert staged_rows(work, "a")[1] == {"id": 2, "name": "bob"}
+    assert work.staged()[1] == {"id": 2, "name": "bob"}
 
     work.refresh(force=True)
-    assert staged_rows(work, "a")[1] == {"id": 2, "name": "bo"}
+    assert work.staged()[1] == {"id": 2, "name": "bo"}
     work.write("a.csv", "id,name\n1,ann\n2,bobby")
     work.refresh()
-    assert staged_rows(work, "a")[1] == {"id": 2, "name": "bobby"}
+    assert work.staged()[1] == {"id": 2, "name": "bobby"}
 
 
 def test_another_file_without_a_last_line_end_is_not_cut(work: Work) -> None:
-    work.apply(domains={"a": {"source": {"file": "a.csv"}}})
-    work.write("a.csv", "id,name\n1,ann\n")
-    work.refresh()
-    work.apply(domains={"a": {"source": {"file": "b.csv"}}})
+    work.imported(a="id,name\n1,ann\n")
+    work.apply(domains={"a": from_files("b")["b"]})
     work.write("b.csv", "id,name\n2,bob")
 
     work.refresh()
 
-    assert staged_rows(work, "a") == [{"id": 2, "name": "bob"}]
+    assert work.staged() == [{"id": 2, "name": "bob"}]
 
 
 @pytest.mark.parametrize("then", ["staged", "confirmed"])
 def test_what_began_later_stays_staged_though_it_ended_first(work: Work, then: str) -> None:
     """Of two refreshes of a domain, the first to begin is the last to end."""
     newer = "id\n2\n"
-    work.write("a.csv", newer)
     if then == "confirmed":
-        work.apply(domains={"a": {"source": {"file": "a.csv"}}})
-        work.refresh()
+        work.imported(a=newer)
     second: list[StepResult] = []
 
     def meanwhile() -> bool:
         if "import" in work.progress.phases and not second:
             second.append(StepResult())
-            work.apply(domains={"a": {"source": {"file": "a.csv"}}})
-            second[0] = work.refresh()
+            second[0] = work.imported(a=newer)
         return False
 
-    register([{"id": 1}])
-    work.apply(domains={"a": CRM})
+    read_from(work, [{"id": 1}])
     work.progress.phases.clear()
     first = work.refresh({"should_stop": meanwhile})
 
     assert first.message == "a later refresh staged newer data of a"
     assert first.details["overtaken"] == ["a"]
     assert second[0].message == ("rewrote a (1 row)" if then == "staged" else "reused a")
-    assert staged_rows(work, "a") == [{"id": 2}]
+    assert work.staged() == [{"id": 2}]
     assert len(act(work.engine, stored.paths, work.app.id)) == 1
     assert len(list((work.settings.home / "snapshots").rglob("*.parquet"))) == 1
 
 
 def test_what_was_staged_before_the_clock_went_back_is_replaced(work: Work) -> None:
-    work.write("a.csv", "id\n1\n")
-    work.apply(domains={"a": {"source": {"file": "a.csv"}}})
-    work.refresh()
+    work.imported(a="id\n1\n")
     execute(work.engine, sa.update(domains).values(staging_begun_at=database_now(3600.0)))
     work.write("a.csv", "id\n2\n3\n")
 
@@ -400,9 +378,7 @@ def test_what_was_staged_before_the_clock_went_back_is_replaced(work: Work) -> N
 
 def test_what_was_read_before_a_later_reading_does_not_confirm_it(work: Work) -> None:
     """The source went back to what was staged while an older reading of it was staged."""
-    work.write("a.csv", "id\n1\n")
-    work.apply(domains={"a": {"source": {"file": "a.csv"}}})
-    work.refresh()
+    work.imported(a="id\n1\n")
     was = work.domains()["a"].staging
     assert was is not None
     with work.engine.begin() as connection:
@@ -426,19 +402,18 @@ def test_rows_that_came_meanwhile_are_not_lost(work: Work) -> None:
         if "download" in work.progress.phases and not second:
             second.append(True)
             work.write("a.csv", "id\n2\n")
-            other = {"source": {"file": "a.csv"}, **BY_ID}
-            work.apply(domains={"a": other})
+            work.apply(domains={"a": {**A, **BY_ID}})
             work.refresh()
         return False
 
-    register([{"id": 1}])
+    read_from(work, [{"id": 1}])
     work.apply(domains={"a": {**CRM, **BY_ID}})
 
     with pytest.raises(StepFailed, match="changed or deleted meanwhile") as failed:
         work.refresh({"should_stop": meanwhile})
 
     assert not failed.value.permanent
-    assert staged_rows(work, "a") == [{"id": 2}]
+    assert work.staged() == [{"id": 2}]
     assert len(act(work.engine, stored.paths, work.app.id)) == 1
 
 
@@ -453,7 +428,7 @@ def test_four_domains_are_downloaded_side_by_side(work: Work, web: WebSource) ->
         at_once.append(sum(one.name.startswith("source") for one in threading.enumerate()))
         return False
 
-    result = work.refresh({"should_stop": count, "fetch": OPEN})
+    result = work.refresh({"should_stop": count})
 
     assert result.details["rewritten"] == names
     assert max(at_once) == 4
@@ -474,7 +449,7 @@ def test_an_interruption_ends_the_downloads(work: Work, web: WebSource) -> None:
         return False
 
     with pytest.raises(Interrupted):
-        work.refresh({"should_stop": interrupt, "fetch": OPEN})
+        work.refresh({"should_stop": interrupt})
 
     for thread in threading.enumerate():
         if thread.name.startswith("source"):
@@ -488,7 +463,7 @@ def test_refresh_publish_and_maintenance_work_in_an_object_store(work: Work) -> 
     memory = fsspec.filesystem("memory")
     memory.store.clear()
     elsewhere: dict[str, Any] = {"snapshots": SnapshotSettings(url=SecretStr("memory://bucket/x"))}
-    work.apply(domains={"a": {"source": {"file": "a.csv"}}})
+    work.apply(domains=from_files("a"))
     for text in ("id\n1\n", "id\n1\n2\n", "id\n1\n2\n3\n"):
         work.write("a.csv", text)
         work.refresh(elsewhere)
@@ -518,7 +493,7 @@ def test_what_was_downloaded_and_not_imported_is_removed(work: Work, web: WebSou
     work.apply(domains={n: {"source": {"url": f"{web.url}/{n}.csv"}} for n in ("a", "b")})
 
     stops = {"should_stop": lambda: "import" in work.progress.phases}
-    result = work.refresh({**stops, "fetch": OPEN})
+    result = work.refresh(stops)
 
     assert (result.outcome, web.downloads("/b.csv")) == (StepOutcome.PARTIAL, 1)
     assert not list((work.settings.home / "downloads").rglob("*.part"))
