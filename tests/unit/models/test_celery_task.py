@@ -1,35 +1,43 @@
+"""Which tasks and queues of an application an action may name, and what is known of them."""
+
 import json
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from time import process_time
 from typing import Any
 
 import pytest
 
-from models.action.document import ParseContext, parse_action, plan_of
+from models.action.document import plan_of
 from models.action.plan import Plan
 from models.action.policy import NO_TIME_LIMIT
 from models.celery_task import CeleryRules, HandOver, misfit
 from models.errors import InvalidAction, Problem
+from models.job import listed_queue
 from models.json_text import read_json
 from models.trust import Trust
-from models.worker_kinds import OWN_TASKS
-from tests.factories import STEPS, make_document
+from models.worker_kinds import CELERY, HTTP, OURS, OWN_TASKS, WORKER_KINDS, WorkerKind
+from tests.unit.models.action.minimal import action, parse
 
 RULES = CeleryRules(("shop.tasks.*", "crm.sync"))
 
 
-def task(**step: Any) -> dict[str, Any]:
-    return make_document(operations={"celery_task": {"task": "crm.sync", **step}})
+def task(policy: Any = None, when: Any = None, **step: Any) -> dict[str, Any]:
+    operations = {"celery_task": {"task": "crm.sync", **step}}
+    return action(operations=operations, policy=policy or {}, when=when or {"every": "PT1M"})
 
 
-def refusals(document: dict[str, Any], rules: CeleryRules) -> list[Problem]:
-    context = ParseContext("UTC", datetime(2026, 11, 21, tzinfo=UTC), STEPS, celery=rules)
+def refusals(document: dict[str, Any], rules: CeleryRules = RULES) -> list[Problem]:
     try:
-        parse_action(document, replace(context, trust=rules.trust))
+        parse(document, celery=rules, trust=rules.trust)
     except InvalidAction as error:
         return [*error.problems]
     return []
+
+
+def planned(**known: Any) -> Plan:
+    plan = plan_of(parse(task(**known), celery=RULES))
+    return Plan.from_json(plan.to_json())
 
 
 @pytest.mark.parametrize(
@@ -43,7 +51,7 @@ def refusals(document: dict[str, Any], rules: CeleryRules) -> list[Problem]:
 )
 def test_a_task_is_allowed_by_its_name_or_by_a_pattern(name: str, allowed: bool) -> None:
     assert RULES.allows(name) is allowed
-    assert (refusals(task(task=name), RULES) == []) is allowed
+    assert (refusals(task(task=name)) == []) is allowed
 
 
 def test_an_empty_list_allows_no_task() -> None:
@@ -53,9 +61,8 @@ def test_an_empty_list_allows_no_task() -> None:
     assert "SCHED_CELERY_TASKS allows no task" in problem.remedy
 
 
-@pytest.mark.parametrize("queue", ["minutebook.quick", "minutebook.reports"])
-def test_a_queue_of_our_own_workers_is_refused(queue: str) -> None:
-    (problem,) = refusals(task(queue=queue), RULES)
+def test_a_queue_of_our_own_workers_is_refused() -> None:
+    (problem,) = refusals(task(queue="minutebook.reports"))
 
     assert problem.path == "operations.celery_task.queue"
 
@@ -76,9 +83,10 @@ def test_a_name_that_kombu_keeps_is_refused(name: str) -> None:
     assert all("kombu" in why for _, _, why in found)
 
 
-@pytest.mark.parametrize("queue", ["unacked_orders", "kombu", "pidbox", "celery", "my.unacked"])
-def test_a_name_that_is_like_one_of_kombu_s_is_allowed(queue: str) -> None:
-    assert refusals(task(queue=queue), RULES) == []
+@pytest.mark.parametrize("queue", ["unacked_orders", "kombu", "pidbox", "my.unacked", "quick"])
+def test_a_name_that_is_like_one_of_kombu_s_or_of_ours_is_allowed(queue: str) -> None:
+    assert refusals(task(queue=queue)) == []
+    assert refusals(task(policy={"queue": "quick"})) == []
 
 
 @pytest.mark.parametrize(
@@ -100,12 +108,6 @@ def test_an_exchange_is_for_trusted_small_apps_on_a_broker_that_has_some(
     assert all(str(remedy) in one.remedy for one in found)
 
 
-@pytest.mark.parametrize("queue", ["quick", "heavy", "default"])
-def test_an_application_s_queue_may_have_the_name_of_one_of_ours(queue: str) -> None:
-    assert refusals(task(queue=queue), RULES) == []
-    assert refusals({**task(), "policy": {"queue": queue}}, RULES) == []
-
-
 @pytest.mark.parametrize(
     ("policy", "step", "queue"),
     [({}, {}, "celery"), ({"queue": "a"}, {}, "a"), ({"queue": "a"}, {"queue": "B.c"}, "B.c")],
@@ -113,22 +115,13 @@ def test_an_application_s_queue_may_have_the_name_of_one_of_ours(queue: str) -> 
 def test_the_queue_is_the_step_s_the_policy_s_or_celery_s(
     policy: dict[str, str], step: dict[str, str], queue: str
 ) -> None:
-    context = ParseContext("UTC", datetime(2026, 11, 21, tzinfo=UTC), STEPS, celery=RULES)
-
-    assert plan_of(parse_action({**task(**step), "policy": policy}, context)).queue == queue
+    assert planned(policy=policy, **step).queue == queue
 
 
 @pytest.mark.parametrize("when", [{"cron_rule": "0 7 * * *"}, {"every": "PT1M"}])
 def test_a_task_has_no_time_limit_unless_one_is_written(when: dict[str, str]) -> None:
-    context = ParseContext("UTC", datetime(2026, 11, 21, tzinfo=UTC), celery=RULES, steps=STEPS)
-
-    def limit(**policy: str) -> timedelta:
-        document = {**task(), "when": when, "policy": policy}
-        plan = plan_of(parse_action(document, context))
-        return Plan.from_json(plan.to_json()).time_limit
-
-    assert limit() == NO_TIME_LIMIT
-    assert limit(time_limit="PT9M") == timedelta(minutes=9)
+    assert planned(when=when).time_limit == NO_TIME_LIMIT
+    assert planned(when=when, policy={"time_limit": "PT9M"}).time_limit == timedelta(minutes=9)
 
 
 def test_our_own_tasks_are_never_allowed() -> None:
@@ -137,11 +130,10 @@ def test_our_own_tasks_are_never_allowed() -> None:
 
 def test_a_save_takes_little_time_whatever_the_arguments_hold() -> None:
     text = json.dumps(task(args=[{"a": {}}] * 20_000))
-    context = ParseContext("UTC", datetime(2027, 1, 1, tzinfo=UTC), STEPS, celery=RULES)
 
     def cpu_s() -> float:
         began = process_time()
-        plan_of(parse_action(read_json(text), context))
+        plan_of(parse(read_json(text), celery=RULES))
         return process_time() - began
 
     assert min(cpu_s() for _ in range(3)) < 0.2
@@ -163,10 +155,7 @@ TAKES = ("city", "limit=5", "*", "dry_run=False")
             ("a", "/"), [], {"a": 1}, "'a' parameter is positional only", id="by_place_only"
         ),
         pytest.param(("*args", "**kwargs"), [1, 2], {"x": 3}, "", id="anything"),
-        *(
-            pytest.param((text,), [1], {}, "", id=f"no_signature_says_nothing_{text}")
-            for text in ("not a name", "", "**", "***", "=5", "class", "1", ".0")
-        ),
+        *(((text,), [1], {}, "") for text in ("not a name", "", "**", "=5", "class", "1", ".0")),
         pytest.param(("a", "a"), [1], {}, "", id="no_signature_of_one_name_twice"),
     ],
 )
@@ -177,3 +166,29 @@ def test_arguments_fit_or_the_reason_is_named(
 
     assert found.startswith(why)
     assert bool(found) == bool(why)
+
+
+def test_no_two_carriers_list_a_queue_under_one_name() -> None:
+    assert {one.listed("quick") for one in WORKER_KINDS} == {
+        "minutebook.quick",
+        "minutebook.job:quick",
+        "quick",
+    }
+    # Workers over HTTP are recorded beside ours.
+    assert HTTP.listed("quick") == OURS.listed(listed_queue("quick"))
+
+
+@pytest.mark.parametrize(
+    ("worker_kind", "queue", "is_sent", "is_known"),
+    [
+        pytest.param(OURS, "quick", False, True, id="ours"),
+        pytest.param(HTTP, "a/b", False, True, id="over_http"),
+        pytest.param(CELERY, "orders", True, True, id="an_application_s_that_follows"),
+        pytest.param(CELERY, "orders", False, False, id="not_sent_yet"),
+        pytest.param(CELERY, "shop/orders", True, False, id="routed_by_an_exchange"),
+    ],
+)
+def test_the_readers_of_an_application_s_queue_are_known_only_if_they_follow(
+    worker_kind: WorkerKind, queue: str, is_sent: bool, is_known: bool
+) -> None:
+    assert worker_kind.knows_readers(queue, is_sent=is_sent) is is_known

@@ -4,6 +4,7 @@ from uuid import UUID
 import pytest
 
 from models.fingerprint import fingerprint, instant_text, jitter_offset, operation_id, str_to_uuid
+from models.job import id_of
 
 UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
 MONDAY = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
@@ -59,3 +60,7 @@ def test_the_jitter_is_fixed_and_within_the_spread() -> None:
     assert all(timedelta(0) <= offset < spread for offset in offsets)
     assert len(offsets) > 100
     assert jitter_offset(UID, timedelta(0)) == timedelta(0)
+
+
+def test_a_job_is_named_by_the_sha_1_of_its_url() -> None:
+    assert id_of("https://example.com/feed") == "2455a093da54"

@@ -1,4 +1,4 @@
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, time
 
 import pytest
 
@@ -15,6 +15,7 @@ from models.notices import (
     shown_target,
 )
 from models.operation import OperationState
+from tests.ticks import HOUR, MINUTE
 
 ANN = Target("mail", "ann@example.com")
 OPS = Target("mail", "ops@example.com")
@@ -52,16 +53,12 @@ def test_who_hears_of_what_each_once() -> None:
 
 
 def test_the_id_of_a_notice_is_fixed() -> None:
-    id = notice_id("1", "1", NoticeKind.RUN_ENDED, ANN)
+    ended, began = NoticeKind.RUN_ENDED, NoticeKind.FINDING_BEGAN
+    of = [("1", "1", ended, ANN), ("2", "1", ended, ANN), ("1", "2", ended, ANN)]
+    of += [("1", "1", began, ANN), ("1", "1", ended, OPS)]
 
-    assert id == notice_id("1", "1", NoticeKind.RUN_ENDED, Target("mail", ANN.to))
-    others = {
-        notice_id("2", "1", NoticeKind.RUN_ENDED, ANN),
-        notice_id("1", "2", NoticeKind.RUN_ENDED, ANN),
-        notice_id("1", "1", NoticeKind.FINDING_BEGAN, ANN),
-        notice_id("1", "1", NoticeKind.RUN_ENDED, OPS),
-    }
-    assert len(others | {id}) == 5
+    assert notice_id(*of[0]) == notice_id("1", "1", ended, Target("mail", ANN.to))
+    assert len({notice_id(*one) for one in of}) == len(of)
 
 
 @pytest.mark.parametrize(
@@ -97,12 +94,9 @@ def test_quiet_hours_may_be_in_any_zone() -> None:
 
 
 def test_pauses_between_attempts_grow_and_the_last_repeats() -> None:
-    assert [backoff(tries) for tries in (1, 2, 7, 50)] == [
-        timedelta(minutes=1),
-        timedelta(minutes=5),
-        timedelta(hours=4),
-        timedelta(hours=4),
-    ]
+    pauses = [backoff(tries) for tries in (1, 2, 7, 50)]
+
+    assert pauses == [MINUTE, 5 * MINUTE, 4 * HOUR, 4 * HOUR]
 
 
 def test_a_plan_without_the_key_and_a_broken_one_have_no_hooks() -> None:
