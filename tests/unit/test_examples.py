@@ -1,25 +1,27 @@
-"""The example's actions say what its `beat_schedule` said."""
+"""The demo's files are what they say; the actions from beat say what its `beat_schedule` said."""
 
 import json
+import runpy
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from models.action.document import ParseContext, parse_action, plan_of
+from data.small_app.document import data_in
+from models.action.document import plan_of
 from models.action.intervals import IntervalModel
 from models.action.plan import Plan
 from models.action.rules import CronModel
 from models.celery_task import CeleryRules
-from tests.factories import STEPS
+from models.tenant.document import parse_small_app
+from models.users import parse_users
+from tests.unit.models.action.minimal import parse
 
-EXAMPLE = Path(__file__).parents[3] / "examples/from_celery_beat"
-CONTEXT = ParseContext(
-    "UTC", datetime(2026, 11, 21, tzinfo=UTC), celery=CeleryRules(("tasks.*",)), steps=STEPS
-)
+EXAMPLES = Path(__file__).parents[2] / "examples"
+DEMO, FROM_BEAT = EXAMPLES / "demo", EXAMPLES / "from_celery_beat"
 # Its modules are called as ours are: it is asked in a process of its own.
 ASK = """
 import json, tasks
@@ -33,11 +35,42 @@ print(json.dumps({
 """
 
 
+def read(file: Path) -> Any:
+    """Return the JSON of an example's file."""
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def test_the_data_can_be_made_again_byte_for_byte(tmp_path: Path) -> None:
+    runpy.run_path(str(DEMO / "make_data.py"))["write"](tmp_path)
+
+    for name in ("a.csv", "b.csv"):
+        assert (tmp_path / name).read_bytes() == (DEMO / "data" / name).read_bytes()
+
+
+def test_the_small_app_is_valid() -> None:
+    app = parse_small_app(read(DEMO / "app.json"))
+
+    assert sorted(data_in(app).domains) == ["a", "b"]
+
+
+def test_the_users_are_valid_and_of_every_kind() -> None:
+    users = parse_users(read(DEMO / "users.json"))
+
+    assert "toco@tou.can" in {user.id for user in users}
+    assert [user.id for user in users if not user.active] == ["emil@example.com"]
+    assert [user.id for user in users if user.activated_at is None] == ["fay@example.com"]
+
+
+@pytest.mark.parametrize("name", ["weekly-update", "every-minute"])
+def test_the_actions_are_valid(name: str) -> None:
+    assert parse(read(DEMO / f"actions/{name}.json")).name == name.replace("-", " ")
+
+
 @pytest.fixture(scope="module")
 def beat() -> dict[str, Any]:
     """What the example's application says of itself."""
     done = subprocess.run(
-        [sys.executable, "-c", ASK], cwd=EXAMPLE, check=True, capture_output=True, text=True
+        [sys.executable, "-c", ASK], cwd=FROM_BEAT, check=True, capture_output=True, text=True
     )
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -46,8 +79,8 @@ def beat() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def plans() -> dict[str, Plan]:
     """The actions' plans, by name."""
-    documents = json.loads((EXAMPLE / "actions.json").read_text(encoding="utf-8"))
-    actions = [parse_action(document, CONTEXT) for document in documents]
+    rules = CeleryRules(("tasks.*",))
+    actions = [parse(one, celery=rules) for one in read(FROM_BEAT / "actions.json")]
     return {one.name: plan_of(one) for one in actions}
 
 
