@@ -1,10 +1,16 @@
+"""Ids, and the state of a run by its id."""
+
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
-from uuid import UUID
+from pathlib import Path
+from uuid import UUID, uuid4
 
 import pytest
 
 from models.fingerprint import fingerprint, instant_text, jitter_offset, operation_id, str_to_uuid
 from models.job import id_of
+from models.store.operations import get_operation_state
+from runtime.database import default_engine
 
 UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
 MONDAY = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
@@ -64,3 +70,24 @@ def test_the_jitter_is_fixed_and_within_the_spread() -> None:
 
 def test_a_job_is_named_by_the_sha_1_of_its_url() -> None:
     assert id_of("https://example.com/feed") == "2455a093da54"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("SCHED_HOME", str(tmp_path / "home"))
+    default_engine.cache_clear()
+    yield tmp_path / "home"
+    default_engine.cache_clear()
+
+
+def test_without_a_database_an_operation_is_unknown_and_no_file_is_made(home: Path) -> None:
+    assert get_operation_state(uuid4()) == "unknown"
+    assert not home.exists()
+
+
+def test_an_operation_is_unknown_in_an_empty_database(home: Path) -> None:
+    home.mkdir()
+    (home / "minutebook.db").touch()
+
+    assert get_operation_state(uuid4()) == "unknown"
+    assert (home / "minutebook.db").stat().st_size == 0
