@@ -11,7 +11,6 @@ from interop.crontab import (
     OWNER_OF_FILE,
     POLICY,
     RAN_AS,
-    RETURNS,
     entries_of,
     is_system_form,
 )
@@ -64,6 +63,14 @@ def test_a_command_keeps_its_shell_input_and_settings(line: str, command: object
     assert only(line).document["operations"]["command"] == command
 
 
+@pytest.mark.parametrize(("text", "remarks"), table(__file__, "what_differs_is_remarked"))
+def test_what_differs_is_remarked(text: str, remarks: list[str]) -> None:
+    found = only(text)
+
+    assert (found.kind, found.remarks) == ("differs" if remarks else "same", tuple(remarks))
+    assert found.document["when"]["cron_rule"] in text
+
+
 def test_mailto_becomes_a_hook_and_says_what_differs() -> None:
     found = only("MAILTO=ann@shop.example,root\n0 1 * * * /bin/a")
 
@@ -111,65 +118,12 @@ def test_a_word_before_a_path_that_is_no_program_may_be_an_account(line: str) ->
     assert only(line, is_system=True).kind == "differs"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        *("0 1 * * * php8 /srv/x.php", "0 1 * * * cat /srv/x", "0 1 * * * /srv/x /srv/y"),
-        *("0 1 * * * $HOME/x /y", "0 1 * * * git -C /srv gc", "0 1 * * * sync"),
-        # The names of months and days are no signs that cron refuses.
-        *("0 0 * jul,apr wed /bin/a", "@weekly /bin/a", "5 4 * * thu-sat /bin/a"),
-    ],
-)
-def test_a_program_is_no_account_and_a_name_no_sign(line: str) -> None:
-    assert only(line).kind == "same"
-
-
 @pytest.mark.parametrize(("line", "why"), table(__file__, "lines_of_another_form_are_refused"))
 def test_lines_of_another_form_are_refused(line: str, why: str) -> None:
     found = only(line)
 
     assert found.kind == "cannot"
     assert why in f"{found.why}; {found.instead}"
-
-
-@pytest.mark.parametrize(
-    ("command", "is_cut"),
-    [
-        ("/bin/a 50% of it", True),
-        (r"date +\\%F", True),
-        (r"date +\%F; date +%F", True),
-        (r"date +\%F", False),
-    ],
-)
-def test_a_bare_percent_sign_is_remarked(command: str, is_cut: bool) -> None:
-    found = only(f"0 1 * * * {command}")
-
-    remark = "its command ends at the first %, as in Debian's cron; busybox's cron keeps it whole"
-    assert found.remarks == ((remark,) if is_cut else ())
-
-
-@pytest.mark.parametrize(("rule", "sign"), [("0 0 L * *", "L"), ("0 0 * * mon#1,mon#3", "#")])
-def test_a_sign_that_cron_refuses_is_remarked(rule: str, sign: str) -> None:
-    found = only(f"{rule} /bin/a")
-
-    assert found.remarks == (f"cron refuses {sign!r} in {rule!r}, which other schedulers have",)
-    assert found.document["when"]["cron_rule"] == rule
-
-
-@pytest.mark.parametrize(
-    ("settings", "is_remarked"),
-    [
-        ("CRON_TZ=America/New_York\n", True),
-        (f"CRON_TZ=America/New_York\nCRON_TZ={PARIS}\n", False),
-        ("", False),
-    ],
-)
-def test_a_zone_that_debian_ignores_is_remarked(settings: str, is_remarked: bool) -> None:
-    remarks = only(f"{settings}0 3 * * * /bin/a\n").remarks
-
-    assert (
-        any(f"Debian's cron keeps the machine's, {PARIS}" in one for one in remarks) is is_remarked
-    )
 
 
 @pytest.mark.parametrize(
@@ -237,13 +191,6 @@ def test_a_crontab_says_as_whom_and_with_which_path_it_ran(
     (made,) = outcomes(found, ANY_COMMAND)
 
     assert (made.kind, made.remarks) == ("differs", tuple(remarks))
-
-
-def test_a_carriage_return_is_part_of_crons_command_and_not_of_ours() -> None:
-    found = only("0 1 * * * /bin/a --now\r\n")
-
-    assert found.document["operations"]["command"] == {"run": ["/bin/a", "--now"]}
-    assert (found.kind, found.remarks) == ("differs", (RETURNS,))
 
 
 def test_each_line_has_a_name_of_its_own() -> None:
