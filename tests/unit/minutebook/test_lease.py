@@ -41,10 +41,6 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "NEWS_SOON_S", 0.0)
 
 
-def in_main(act: Callable[[], None]) -> None:
-    act()
-
-
 def in_another(act: Callable[[], None]) -> None:
     with ThreadPoolExecutor(1) as pool:
         pool.submit(act).result()
@@ -57,11 +53,9 @@ def works(seconds: float = LONG_S) -> None:
         never.wait(0.005)
 
 
-@pytest.mark.parametrize("where", [in_main, in_another])
+@pytest.mark.parametrize("is_elsewhere", [False, True], ids=["in_main", "in_another"])
 @pytest.mark.parametrize("why", [CANCELLED, LOST])
-def test_work_that_must_end_is_interrupted(
-    where: Callable[[Callable[[], None]], None], why: str
-) -> None:
+def test_work_that_must_end_is_interrupted(is_elsewhere: bool, why: str) -> None:
     kept = Kept(learns=why)
     kept.news.set()
 
@@ -70,7 +64,7 @@ def test_work_that_must_end_is_interrupted(
             works()
 
     with pytest.raises(Interrupted):
-        where(act)
+        in_another(act) if is_elsewhere else act()
 
     assert (kept.interrupted_for, kept.was_cut_off) == (why, [])
 

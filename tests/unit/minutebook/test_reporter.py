@@ -3,7 +3,7 @@
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from math import inf
 from time import monotonic
 from typing import Any
@@ -53,24 +53,22 @@ class Known(Server):
         assert wait_for(lambda: self.asked == [*asked], SOON_S), self.asked
 
 
-@pytest.fixture
-def reporting() -> Iterator[Callable[..., tuple[Known, Reporter]]]:
-    started: list[Reporter] = []
+Reporting = Callable[..., tuple[Known, Reporter]]
 
+
+@pytest.fixture
+def reporting(request: pytest.FixtureRequest) -> Reporting:
     def start(*answers: Exception) -> tuple[Known, Reporter]:
         server = Known(*answers)
         reporter = Reporter(server, {"name": "shop@host"})
         reporter.start()
-        started.append(reporter)
+        request.addfinalizer(reporter.stop)
         return server, reporter
 
-    yield start
-    for one in started:
-        one.stop()
+    return start
 
 
 def in_child(act: Callable[[], None], *, is_killed: bool = False) -> None:
-
     def run() -> None:
         act()
         if is_killed:
@@ -81,12 +79,7 @@ def in_child(act: Callable[[], None], *, is_killed: bool = False) -> None:
     child.join(SOON_S)
 
 
-Reporting = Callable[..., tuple[Known, Reporter]]
-
-
-def test_what_a_process_hands_over_is_sent_though_the_process_is_gone(
-    reporting: Reporting,
-) -> None:
+def test_what_a_process_hands_over_is_sent_though_it_is_gone(reporting: Reporting) -> None:
     server, reporter = reporting()
 
     in_child(lambda: reporter.report(ENDED))
@@ -135,17 +128,17 @@ def test_a_process_that_is_killed_is_reported_with_what_it_held(
     server.await_asked((END, {"lease": LEASE, "outcome": outcome, "error": error}))
 
 
-def _note(held: Held, killed_at: float = inf) -> None:
-    assert held.note(LEASE, HEARTBEAT_S, killed_at) is not None
+def _note(held: Held, killed_at: float = inf) -> Any:
+    place = held.note(LEASE, HEARTBEAT_S, killed_at)
+    assert place is not None
+    return place
 
 
 def test_a_process_that_holds_nothing_more_ends_unreported_and_leaves_its_place() -> None:
     held = Held()
 
     def act() -> None:
-        place = held.note(LEASE, HEARTBEAT_S, inf)
-        assert place is not None
-        place.is_running = False
+        _note(held).is_running = False
 
     for _ in range(3):
         in_child(act, is_killed=True)
@@ -155,26 +148,18 @@ def test_a_process_that_holds_nothing_more_ends_unreported_and_leaves_its_place(
 
 
 def _operation(reporter: Reporter, lease: str = LEASE, heartbeat_s: float = 0.5) -> Any:
+    limits = {"time_limit_s": 60.0, "cancel_grace_s": 1.0, "soft_limit_s": 1.0, "hard_limit_s": 2.0}
     claim = {
         **dict.fromkeys(("subject", "triggerer", "run_number", "last_success_at")),
-        "limits": {
-            "time_limit_s": 60.0, "heartbeat_s": heartbeat_s, "cancel_grace_s": 1.0,
-            "soft_limit_s": 1.0, "hard_limit_s": 2.0,
-        },
-        "operation_id": lease.partition("-")[0], "attempt": 2, "lease": lease,
-        "occurrence_at": "2026-11-23T06:00:00Z",
+        "limits": {**limits, "heartbeat_s": heartbeat_s}, "lease": lease, "attempt": 2,
+        "operation_id": lease.partition("-")[0], "occurrence_at": "2026-11-23T06:00:00Z",
     }  # fmt: skip
     return FollowedOperation(claim, TimeoutError, reporter)
 
 
-def _heard(operation: Any, within_s: float = SOON_S) -> bool:
+def _heard(operation: Any) -> bool:
     """Return whether an operation is asked to stop, without a request of its own."""
-
-    def beats() -> bool:
-        operation.beat()
-        return operation.asked is not None
-
-    return wait_for(beats, within_s)
+    return wait_for(lambda: bool(operation.beat() and operation.asked), SOON_S)
 
 
 @pytest.mark.parametrize("stop", [CANCELLED, LOST])

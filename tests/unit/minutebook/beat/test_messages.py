@@ -1,6 +1,6 @@
 """What beat would send, compared with what Celery's own beat sends to a broker in memory."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -61,16 +61,13 @@ def test_a_message_arrives_where_beat_sends_it(
 ) -> None:
     app = application(settings)
     found = message_options(app, options)
-    routed, properties = sent_by_beat(app, options)
+    entry, scheduler = entry_of(app, options), Scheduler(app, lazy=True)
+
+    routed, properties = arrived(app, lambda: scheduler.apply_async(entry, advance=False))
 
     assert found == expected
     assert routed == ({found["queue"]} if "queue" in found else reached(app, found))
     assert not routed or properties["priority"] == found.get("priority", 0)
-
-
-def message_options(app: Celery, options: Mapping[str, Any], task: str = "tasks.it") -> Any:
-    entry = ScheduleEntry("it", task, schedule=schedule(60), options=dict(options), app=app)
-    return message_of_entry(app, entry)["options"]
 
 
 def application(settings: Mapping[str, Any]) -> Celery:
@@ -79,37 +76,34 @@ def application(settings: Mapping[str, Any]) -> Celery:
     return app
 
 
-def sent_by_beat(app: Celery, options: Mapping[str, Any]) -> tuple[set[str], Any]:
-    """Return the queues that got beat's message, and the message's properties."""
-    entry = ScheduleEntry("it", "tasks.it", schedule=schedule(60), options=dict(options), app=app)
-    declare(app)
-    Scheduler(app, lazy=True).apply_async(entry, advance=False)
-    return taken(app)
+def entry_of(app: Celery, options: Mapping[str, Any], task: str = "tasks.it") -> ScheduleEntry:
+    return ScheduleEntry("it", task, schedule=schedule(60), options=dict(options), app=app)
+
+
+def message_options(app: Celery, options: Mapping[str, Any], task: str = "tasks.it") -> Any:
+    return message_of_entry(app, entry_of(app, options, task))["options"]
 
 
 def reached(app: Celery, place: Mapping[str, str]) -> set[str]:
-    declare(app)
+    def send() -> None:
+        with app.connection_for_write() as connection:
+            producer = app.amqp.Producer(connection)
+            producer.publish({}, place["routing_key"], exchange=place["exchange"])
+
+    return arrived(app, send)[0]
+
+
+def arrived(app: Celery, send: Callable[[], object]) -> tuple[set[str], Any]:
+    """Return the queues that get what is sent, and the properties of the message."""
+    names, properties = set[str](), None
     with app.connection_for_write() as connection:
-        producer = app.amqp.Producer(connection)
-        producer.publish({}, place["routing_key"], exchange=place["exchange"])
-    return taken(app)[0]
-
-
-def declare(app: Celery) -> None:
-    with app.connection_for_write() as connection:
-        for queue in app.amqp.queues.values():
-            bound = queue(connection.default_channel)
-            bound.declare()
-            bound.purge()
-
-
-def taken(app: Celery) -> tuple[set[str], Any]:
-    names: set[str] = set()
-    properties: Any = {}
-    with app.connection_for_read() as connection:
-        for queue in list(app.amqp.queues.values()):
-            message = queue(connection.default_channel).get(no_ack=True)
-            if message is not None:
+        bound = [one(connection.default_channel) for one in app.amqp.queues.values()]
+        for queue in bound:
+            queue.declare()
+            queue.purge()
+        send()
+        for queue in bound:
+            if (message := queue.get(no_ack=True)) is not None:
                 names.add(queue.name)
                 properties = message.properties
     return names, properties
@@ -146,7 +140,6 @@ def test_a_message_without_a_routing_key_is_refused() -> None:
 def test_the_name_that_django_celery_beat_gave_as_an_option_is_a_header() -> None:
     app = application({})
 
-    assert message_options(app, {"periodic_task_name": "it"}) == {
-        "queue": "celery",
-        "headers": {"periodic_task_name": "it"},
-    }
+    found = message_options(app, {"periodic_task_name": "it"})
+
+    assert found == {"queue": "celery", "headers": {"periodic_task_name": "it"}}
