@@ -165,7 +165,7 @@ def test_the_commands_print_what_was_done(
     file = write(tmp_path, *many(2))
 
     codes = [
-        run([*home, "job", "add", "--url", URL, "--interval", "60", "--meta", "depth=2"]),
+        run([*home, "job", "add", "--url", URL, "--interval", "3600", "--meta", "depth=2"]),
         run([*home, "job", "import", "--file", str(file)]),
         run([*home, "job", "list"]),
         run([*home, "job", "delete", id_of(URL)]),
@@ -174,7 +174,7 @@ def test_the_commands_print_what_was_done(
 
     lines = capsys.readouterr().out.splitlines()
     assert codes == [0, 0, 0, 0, 2]
-    assert lines[0] == f"created job {id_of(URL)} of {URL}, every 60 s"
+    assert lines[0] == f"created job {id_of(URL)} of {URL}, every 3600 s"
     assert lines[1] == "2 jobs created, 0 changed, 0 unchanged"
     assert lines[2].split() == ["ID", "URL", "INTERVAL", "NEXT", "RUN", "LAST", "STATE"]
     assert len(lines) == 7

@@ -218,14 +218,19 @@ def test_a_task_renews_its_lease_itself_while_nobody_does(is_full: bool) -> None
     reporter.close()
 
 
-def test_the_lease_of_a_task_that_stands_still_is_not_renewed(reporting: Reporting) -> None:
-    server, reporter = reporting()
+def test_the_lease_of_a_task_that_stands_still_is_not_renewed(
+    request: pytest.FixtureRequest,
+) -> None:
+    server = Known()
+    reporter = Reporter(server, {})
+    request.addfinalizer(reporter.stop)
     stands_still = _operation(reporter, OTHER)
     stands_still._place.looked_at -= HEARTBEAT_S
     other = _operation(reporter)
 
-    assert wait_for(lambda: bool(other.beat() and server.asked), SOON_S)
+    reporter.start()
 
+    assert wait_for(lambda: bool(other.beat() and server.asked), SOON_S)
     assert all(said == {"beats": [{"lease": LEASE}]} for _, said in server.asked)
 
 
