@@ -1,7 +1,8 @@
 """Sources that are cut anywhere: as a file, packed, and by a server that ends early."""
 
 import gzip
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -30,6 +31,11 @@ TEXTS = {
 EARLY = r"/a: .*(ended|closed|incomplete)"
 # The cuts of which the content shows nothing: at the end of a line outside of quotes.
 AT_LINE_ENDS = {"csv": {8, 14, 29}, "jsonl": {0, 27, 37}}
+# A cut within the last cell cannot be told from a shorter cell, but all else can.
+WITHOUT_END = {
+    "csv": {*range(10, 14), 16, 20, 23, 28, *range(31, len(TEXTS["csv"]))},
+    "jsonl": {26, 36, len(TEXTS["jsonl"]) - 1},
+}
 
 
 def make_parquet(folder: Path) -> bytes:
@@ -39,18 +45,21 @@ def make_parquet(folder: Path) -> bytes:
     return file.read_bytes()
 
 
-def rows_in(folder: Path, kind: str, content: bytes, *, ended_before: bool = False) -> int | None:
-    """Import the content of a file; return the number of rows, None if it fails."""
-    file = folder / "given"
+def imported(folder: Path, kind: str, content: bytes, *, ended_before: bool = False) -> int:
+    """Import the content of a file; return the number of rows."""
+    file, made = folder / "given", folder / "made.parquet"
     file.write_bytes(content)
     data = Data(file, kind, "source", ended_before=ended_before)
-    try:
-        with file.open("rb") as stream:
-            return import_data(
-                ImportLimits.of(LIMITS), data, stream, folder / "made.parquet", None, Watch()
-            ).row_count
-    except SourceFailed:
-        return None
+    limits = ImportLimits.of(LIMITS)
+    with file.open("rb") as stream:
+        return import_data(limits, data, stream, made, None, Watch()).row_count
+
+
+def rows_in(folder: Path, kind: str, content: bytes, *, ended_before: bool = False) -> int | None:
+    """Return the number of rows, None if the import fails."""
+    with suppress(SourceFailed):
+        return imported(folder, kind, content, ended_before=ended_before)
+    return None
 
 
 def let_through(folder: Path, kind: str, content: bytes, *, ended_before: bool = False) -> set[int]:
@@ -86,20 +95,11 @@ def test_lines_are_imported_only_up_to_an_end(tmp_path: Path, kind: str) -> None
     assert through == AT_LINE_ENDS[kind]
 
 
-def test_a_last_object_without_line_end_is_imported_if_it_is_whole(tmp_path: Path) -> None:
-    through = let_through(tmp_path, "jsonl", TEXTS["jsonl"])
+@pytest.mark.parametrize("kind", WITHOUT_END)
+def test_a_last_line_without_an_end_is_imported_if_it_is_whole(tmp_path: Path, kind: str) -> None:
+    through = let_through(tmp_path, kind, TEXTS[kind])
 
-    assert through == AT_LINE_ENDS["jsonl"] | {26, 36, len(TEXTS["jsonl"]) - 1}
-
-
-def test_a_last_record_without_line_end_is_imported_if_it_has_all_cells(tmp_path: Path) -> None:
-    """A cut within the last cell cannot be told from a shorter cell, but all else can."""
-    content = TEXTS["csv"]
-
-    through = let_through(tmp_path, "csv", content)
-
-    last_cells = {*range(10, 14), 16, 20, 23, 28, *range(31, len(content))}
-    assert through == AT_LINE_ENDS["csv"] | last_cells
+    assert through == AT_LINE_ENDS[kind] | WITHOUT_END[kind]
 
 
 @pytest.mark.parametrize(
@@ -112,14 +112,10 @@ def test_a_last_record_without_line_end_is_imported_if_it_has_all_cells(tmp_path
     ],
 )
 def test_a_cut_is_told_with_its_place(tmp_path: Path, content: bytes, error: str) -> None:
-    file = tmp_path / "given"
-    file.write_bytes(content)
+    with pytest.raises(SourceFailed, match=error) as failed:
+        imported(tmp_path, "csv", content)
 
-    limits = ImportLimits.of(LIMITS)
-    with file.open("rb") as stream, pytest.raises(SourceFailed, match=error) as failed:
-        import_data(limits, Data(file, "csv", "source"), stream, tmp_path / "made", None, Watch())
-
-    assert not (tmp_path / "made").exists()
+    assert not (tmp_path / "made.parquet").exists()
     # A retry may find the whole file.
     assert failed.value.permanent is ("unexpected" in error)
 
@@ -160,18 +156,13 @@ def fetched_from(port: int, folder: Path, kind: str) -> Fetched:
     return fetch(source, folder / "kept", settings, Watch(), make_context())
 
 
-def cuts() -> Iterator[tuple[str, str, int]]:
-    """Yield each way to end the CSV early."""
-    for how in ("length", "chunked"):
-        # All of it without the last chunk is cut as well.
-        for size in range(len(TEXTS["csv"]) + (how == "chunked")):
-            yield "csv", how, size
-
-
-def test_an_answer_that_ends_early_is_not_read(tmp_path: Path) -> None:
-    for kind, how, size in cuts():
+@pytest.mark.parametrize("how", ["length", "chunked"])
+def test_an_answer_that_ends_early_is_not_read(tmp_path: Path, how: str) -> None:
+    content = TEXTS["csv"]
+    # All of it without the last chunk is cut as well.
+    for size in range(len(content) + (how == "chunked")):
         with pytest.raises(SourceFailed, match=EARLY):
-            fetched(tmp_path, kind, how, TEXTS[kind], size)
+            fetched(tmp_path, "csv", how, content, size)
         assert not [*tmp_path.iterdir()]
 
 
