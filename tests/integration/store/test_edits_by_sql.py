@@ -8,8 +8,8 @@ import pytest
 import sqlalchemy as sa
 
 from models.tables import actions
-from scheduler.changes import Change, change, deletion, editing
-from tests.factories import author, make_action, make_document
+from scheduler.changes import Change
+from tests.factories import make_action, make_document
 from tests.transactions import execute, fetched
 
 DOCUMENT = json.dumps(make_document(description="by hand"))
@@ -53,20 +53,6 @@ def test_what_decides_nothing_is_written(engine: sa.Engine, action: Change) -> N
     write(engine, "UPDATE actions SET owner = 'ann', document = document, active = active")
 
     assert row(engine, action).owner == "ann"
-
-
-def test_every_change_by_our_own_code_is_a_revision(engine: sa.Engine, action: Change) -> None:
-    change.apply_all(engine, [make_document(description="applied")], author())
-    editing.replace_document(engine, action.uid, make_document(description="edited"), author())
-    editing.rename(engine, action.uid, "renamed", author())
-    editing.set_active(engine, action.uid, active=False, author=author())
-    editing.set_active(engine, action.uid, active=True, author=author())
-
-    found = row(engine, action)
-    assert (found.name, found.active, found.revision) == ("renamed", True, 6)
-    assert json.loads(found.document)["description"] == "edited"
-    deletion.delete(engine, action.uid, author())
-    assert row(engine, action).deleted_at is not None
 
 
 def test_rows_of_a_dump_are_inserted_as_they_are(engine: sa.Engine, action: Change) -> None:
