@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from minutebook.lease import Interrupted
@@ -33,17 +32,12 @@ if TYPE_CHECKING:
 
 QUEUES = ("quick", "heavy", "default")
 SEEN_EVERY_S = 20.0
-
-
-@lru_cache(maxsize=1)
-def _registry() -> Registry:
-    return Registry((storm_steps.__name__,))
+REGISTRY = Registry((storm_steps.__name__,))
 
 
 class Crew:
     def __init__(self, world: "World") -> None:
         self.world, self.loom = world, world.loom
-        self.registry = _registry()
         self.leases: dict[Actor, Lease] = {}
         # The ids of the notices that were delivered.
         self.told: list[str] = []
@@ -88,7 +82,7 @@ class Crew:
                     backfill.process(engine, given.id)
                 else:
                     message = (given.id, given.attempt)
-                    run_attempt(engine, settings, self.registry, message, self.loom.name)
+                    run_attempt(engine, settings, REGISTRY, message, self.loom.name)
 
     def _is_seen(self, seen: workers.Heartbeat) -> None:
         with suppress(*DATABASE_AWAY), self.world.engine.begin() as connection:

@@ -11,6 +11,7 @@ from runtime.clock import monotonic
 from tests.compiled import share_compiled
 from tests.servers import PostgreSQL
 from tests.worlds.plan import Plan, drawn
+from tests.worlds.postgresql import cluster
 from tests.worlds.world import World
 
 # Of a story.
@@ -32,8 +33,6 @@ def live(asked: tuple[argparse.Namespace, int]) -> Counter[str]:
     with ExitStack() as stack:
         server = None
         if given.store == "postgresql":
-            from tests.worlds.postgresql import cluster
-
             server = stack.enter_context(cluster())
         for plan in _plans(given, number):
             found = _told(tally, plan, server)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 from broker.in_use import use
 from models.operation import ENDED
-from runtime.config import Settings, load_settings
+from runtime.config import load_settings
 from scheduler.changes.change import create_all
 from tests.chaos.clock import PASSED_S, Clock
 from tests.chaos.facts import Facts, _line, instant_of, tables_by
@@ -28,6 +28,7 @@ from tests.worlds.loom import Actor, Loom
 from tests.worlds.outside import Outside
 from tests.worlds.people import People, document_of
 from tests.worlds.plan import Plan
+from tests.worlds.postgresql import PostgreSQLDatabase
 from tests.worlds.stage import Database, Faults, Post, Waits, machine
 from tests.worlds.watch import Watch
 
@@ -58,22 +59,9 @@ IDLE = {"wait", "look again", "be seen", "sleep", "consume", "start"}
 # Notes of the journal that a restored back-up does not undo.
 OF_CLOCK = {"clock", "ahead", "retry", "cancel", "pause"}
 OPEN = f"state NOT IN ({', '.join(repr(str(state)) for state in sorted(ENDED))})"
+SETTINGS = load_settings(Path("/nonexistent"), ENVIRONMENT)
 # Lines of log that no fault explains.
 UNFORESEEN = {"tick_failed", "sweep_failed", "notice_error", "end_not_stored"}
-
-
-@lru_cache(maxsize=1)
-def _settings() -> Settings:
-    return load_settings(Path("/nonexistent"), ENVIRONMENT)
-
-
-def _database(loom: Loom, faults: Faults, server: PostgreSQL | None) -> Database:
-    if server is None:
-        return Database(loom, faults)
-    # Loaded for its lane alone.
-    from tests.worlds.postgresql import PostgreSQLDatabase
-
-    return PostgreSQLDatabase(loom, faults, server)
 
 
 class Notes(list[dict[str, Any]]):
@@ -150,11 +138,12 @@ class World:
         random = Random(f"steps {plan.seed}")
         self.loom = Loom(random, BEGAN + timedelta(seconds=random.uniform(0, 86_400)))
         self.faults = Faults(self.loom, dict(plan.chances))
-        self.database = _database(self.loom, self.faults, server)
+        its = (self.loom, self.faults)
+        self.database = PostgreSQLDatabase(*its, server) if server else Database(*its)
         self.store, self.engine = self.database.store, self.database.engine
         self.post = Post(self.loom, self.faults)
         self.journal, self.log = Notes(), Notes()
-        self.settings = _settings()
+        self.settings = SETTINGS
         self.alarm = Alarm()
         self.story: list[str] = []
         self._numbers: dict[str, int] = {}
