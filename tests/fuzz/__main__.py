@@ -5,8 +5,6 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.util import find_spec
 from random import SystemRandom
 
@@ -15,8 +13,8 @@ from tests.fuzz.driving import failure_of
 from tests.fuzz.kept import keep
 from tests.fuzz.kinds import KINDS, Kind
 
-# Hypothesis begins anew after these.
-EXAMPLES = 500
+# Hypothesis begins anew after so many times what takes a second or two.
+ROUND = 10
 LONGEST_TEXT = 300
 
 
@@ -51,34 +49,17 @@ def _fuzz(kind: Kind, seed: int, share_s: float) -> bool:
 
 def _random(kind: Kind, seed: int, share_s: float) -> bool:
     """Fuzz by random mutation until the time is over or an input fails."""
+    tried, ends_at = 0, monotonic() + share_s
     with kind.opened() as check:
-        limited = _Limited(check, monotonic() + share_s)
-        while not limited.is_over:
-            failure = failure_of(kind, limited, seed=seed + limited.tried, examples=EXAMPLES)
+        while monotonic() < ends_at:
+            failure = failure_of(kind, check, seed=seed + tried, examples=ROUND * kind.examples)
+            tried += ROUND * kind.examples
             if failure is not None:
                 file = keep(kind.name, failure.given)
                 _say(f"{kind.name}: seed {seed} found {file}: {failure.text[:LONGEST_TEXT]}")
                 return False
-    _say(f"{kind.name}: {limited.tried} random mutations passed")
+    _say(f"{kind.name}: {tried} random mutations passed")
     return True
-
-
-@dataclass
-class _Limited:
-    """A check that lets everything pass once its time is over."""
-
-    check: Callable[[bytes], None]
-    end: float
-    tried: int = 0
-
-    @property
-    def is_over(self) -> bool:
-        return monotonic() >= self.end
-
-    def __call__(self, given: bytes) -> None:
-        if not self.is_over:
-            self.tried += 1
-            self.check(given)
 
 
 def _guided(kind: Kind, seed: int, share_s: float) -> bool:
