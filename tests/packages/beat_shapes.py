@@ -44,25 +44,25 @@ def tasks(app: Celery, **options: Any) -> None:
         made(run)
 
 
+def entry(task: str = "shop.run", schedule: Any = DAILY, **rest: Any) -> dict[str, Any]:
+    return {"task": task, "schedule": schedule, **rest}
+
+
 @shape
 def plain(app: Celery) -> dict[str, Any]:
     tasks(app)
     app.conf.task_routes = {"shop.report": {"queue": "reports", "priority": 4}}
     return {
-        "crontab": {"task": "shop.run", "schedule": DAILY},
-        "interval": {"task": "shop.run", "schedule": 60.0, "args": ("Paris", 1.5, None, True)},
-        "timedelta": {
-            "task": "shop.run",
-            "schedule": timedelta(hours=2),
-            "kwargs": {"a": {"b": [1]}},
-        },
-        "routed": {"task": "shop.report", "schedule": DAILY},
-        "priority": {"task": "shop.report", "schedule": DAILY, "options": {"priority": 1}},
-        "headers": {"task": "shop.run", "schedule": DAILY, "options": {"headers": {"tenant": "a"}}},
-        "expires": {"task": "shop.run", "schedule": DAILY, "options": {"expires": 90}},
-        "elsewhere": {"task": "other.run", "schedule": DAILY, "options": {"queue": "others"}},
-        "no number of seconds": {"task": "shop.run", "schedule": 0.5},
-        "nothing": {"task": "shop.run", "schedule": 0},
+        "crontab": entry(),
+        "interval": entry(schedule=60.0, args=("Paris", 1.5, None, True)),
+        "timedelta": entry(schedule=timedelta(hours=2), kwargs={"a": {"b": [1]}}),
+        "routed": entry("shop.report"),
+        "priority": entry("shop.report", options={"priority": 1}),
+        "headers": entry(options={"headers": {"tenant": "a"}}),
+        "expires": entry(options={"expires": 90}),
+        "elsewhere": entry("other.run", options={"queue": "others"}),
+        "no number of seconds": entry(schedule=0.5),
+        "nothing": entry(schedule=0),
     }
 
 
@@ -83,8 +83,8 @@ class OwnScheduler(Scheduler):
 def own_entry(app: Celery) -> dict[str, Any]:
     app.conf.beat_scheduler = f"{__name__}:OwnScheduler"
     return {
-        "short name": {"task": "run", "schedule": DAILY, "args": ["Paris"]},
-        "with a queue": {"task": "run", "schedule": 60.0, "options": {"queue": "lost"}},
+        "short name": entry("run", args=["Paris"]),
+        "with a queue": entry("run", schedule=60.0, options={"queue": "lost"}),
     }
 
 
@@ -103,7 +103,7 @@ class ImpatientScheduler(Scheduler):
 @shape
 def own_instants(app: Celery) -> dict[str, Any]:
     app.conf.beat_scheduler = f"{__name__}:ImpatientScheduler"
-    return {"not on sundays": {"task": "shop.run", "schedule": DAILY}}
+    return {"not on sundays": entry()}
 
 
 class FromCode(Scheduler):
@@ -111,17 +111,14 @@ class FromCode(Scheduler):
 
     def setup_schedule(self) -> None:
         """Add an entry for each shop."""
-        entries = {
-            f"close {name}": {"task": "shop.close", "schedule": DAILY, "args": [name]}
-            for name in ("Paris", "Rome")
-        }
-        self.update_from_dict(entries)
+        shops = ("Paris", "Rome")
+        self.update_from_dict({f"close {one}": entry("shop.close", args=[one]) for one in shops})
 
 
 @shape
 def own_schedule_of_a_scheduler(app: Celery) -> dict[str, Any]:
     app.conf.beat_scheduler = f"{__name__}:FromCode"
-    return {"not asked for": {"task": "shop.run", "schedule": DAILY}}
+    return {"not asked for": entry()}
 
 
 class Stamping(Scheduler):
@@ -135,13 +132,13 @@ class Stamping(Scheduler):
 @shape
 def own_sending(app: Celery) -> dict[str, Any]:
     app.conf.beat_scheduler = f"{__name__}:Stamping"
-    return {"stamped": {"task": "shop.run", "schedule": DAILY}}
+    return {"stamped": entry()}
 
 
 def results(app: Celery) -> dict[str, Any]:
     """Return entries that say whether a result is stored, and one that does not."""
     return {
-        f"{task} {said}": {"task": f"shop.{task}", "schedule": DAILY, "options": options}
+        f"{task} {said}": entry(f"shop.{task}", options=options)
         for task in ("run", "elsewhere")
         for said, options in (
             ("unsaid", {}),
@@ -167,7 +164,7 @@ def results_kept(app: Celery) -> dict[str, Any]:
 def protocol_1(app: Celery) -> dict[str, Any]:
     app.conf.task_protocol = 1
     tasks(app)
-    return {"old": {"task": "shop.run", "schedule": DAILY, "args": ["Paris"]}}
+    return {"old": entry(args=["Paris"])}
 
 
 def by_arguments(
@@ -186,8 +183,8 @@ def routers(app: Celery) -> dict[str, Any]:
     app.conf.task_routes = by_arguments
     tasks(app)
     return {
-        "paris": {"task": "shop.run", "schedule": DAILY, "kwargs": {"shop": "paris"}},
-        "close": {"task": "shop.close", "schedule": DAILY},
+        "paris": entry(kwargs={"shop": "paris"}),
+        "close": entry("shop.close"),
     }
 
 
@@ -198,38 +195,23 @@ register("shopjson", json.dumps, json.loads, "application/x-shop", "utf-8")
 def serializers(app: Celery) -> dict[str, Any]:
     app.conf.accept_content = ["json", "pickle", "yaml", "shopjson"]
     app.task(name="shop.pickled", serializer="pickle", shared=False)(run)
-    options = {
-        "pickle": {"serializer": "pickle"},
-        "yaml": {"serializer": "yaml"},
-        "own": {"serializer": "shopjson"},
-        "json": {"serializer": "json"},
-    }
-    found = {
-        name: {"task": "shop.run", "schedule": DAILY, "args": [(1, 2)], "options": its}
-        for name, its in options.items()
-    }
-    return {**found, "of its task": {"task": "shop.pickled", "schedule": DAILY}}
+    kinds = ("pickle", "yaml", "shopjson", "json")
+    found = {name: entry(args=[(1, 2)], options={"serializer": name}) for name in kinds}
+    return {**found, "of its task": entry("shop.pickled")}
 
 
 @shape
 def no_json(app: Celery) -> dict[str, Any]:
     app.conf.update(task_serializer="pickle", accept_content=["pickle"])
     tasks(app)
-    return {"pickled": {"task": "shop.run", "schedule": DAILY}}
+    return {"pickled": entry()}
 
 
 @shape
 def lists_in_redis(app: Celery) -> dict[str, Any]:
     app.conf.broker_transport_options = {"sep": ":", "priority_steps": [0, 5, 9]}
     tasks(app)
-    return {
-        f"priority {number}": {
-            "task": "shop.run",
-            "schedule": DAILY,
-            "options": {"priority": number},
-        }
-        for number in (0, 3, 9)
-    }
+    return {f"priority {number}": entry(options={"priority": number}) for number in (0, 3, 9)}
 
 
 @shape
@@ -237,9 +219,9 @@ def local_time(app: Celery) -> dict[str, Any]:
     app.conf.enable_utc = False
     tasks(app)
     return {
-        "daily": {"task": "shop.run", "schedule": DAILY},
-        "interval": {"task": "shop.run", "schedule": 3600},
-        "expires": {"task": "shop.run", "schedule": DAILY, "options": {"expires": 60}},
+        "daily": entry(),
+        "interval": entry(schedule=3600),
+        "expires": entry(options={"expires": 60}),
     }
 
 
@@ -256,28 +238,17 @@ def naive_utc() -> datetime:
 def naive_times(app: Celery) -> dict[str, Any]:
     tasks(app)
     return {
-        "last run": {"task": "shop.run", "schedule": 3600, "last_run_at": naive_utc()},
-        "own clock": {"task": "shop.run", "schedule": crontab("5", "0", nowfun=naive_utc)},
-        "expires": {
-            "task": "shop.run",
-            "schedule": DAILY,
-            "options": {"expires": naive_utc() + timedelta(days=1)},
-        },
+        "last run": entry(schedule=3600, last_run_at=naive_utc()),
+        "own clock": entry(schedule=crontab("5", "0", nowfun=naive_utc)),
+        "expires": entry(options={"expires": naive_utc() + timedelta(days=1)}),
     }
 
 
 @shape
 def other_options(app: Celery) -> dict[str, Any]:
     tasks(app)
-    app.task(
-        name="shop.limited",
-        shared=False,
-        time_limit=9,
-        soft_time_limit=5,
-        expires=30,
-        priority=2,
-        queue="limited",
-    )(run)
+    its: dict[str, Any] = {"time_limit": 9, "soft_time_limit": 5, "expires": 30, "priority": 2}
+    app.task(name="shop.limited", shared=False, queue="limited", **its)(run)
     options: dict[str, dict[str, Any]] = {
         "countdown": {"countdown": 5},
         "eta": {"eta": datetime(2099, 1, 1, tzinfo=UTC)},
@@ -295,19 +266,12 @@ def other_options(app: Celery) -> dict[str, Any]:
         "as a span": {"expires": timedelta(minutes=1)},
         "unknown": {"made_up": 1},
     }
-    found: dict[str, Any] = {
-        name: {"task": "shop.run", "schedule": DAILY, "options": its}
-        for name, its in options.items()
-    }
+    against = {"time_limit": 60, "priority": 8, "queue": "celery"}
     return {
-        **found,
-        "of its task": {"task": "shop.limited", "schedule": DAILY},
-        "against its task": {
-            "task": "shop.limited",
-            "schedule": DAILY,
-            "options": {"time_limit": 60, "priority": 8, "queue": "celery"},
-        },
-        "lazy": {"task": "shop.run", "schedule": DAILY, "args": [BeatLazyFunc(now)]},
+        **{name: entry(options=its) for name, its in options.items()},
+        "of its task": entry("shop.limited"),
+        "against its task": entry("shop.limited", options=against),
+        "lazy": entry(args=[BeatLazyFunc(now)]),
     }
 
 
@@ -316,8 +280,8 @@ def eager(app: Celery) -> dict[str, Any]:
     app.conf.task_always_eager = True
     tasks(app)
     return {
-        "here": {"task": "shop.run", "schedule": DAILY},
-        "elsewhere": {"task": "other.run", "schedule": DAILY},
+        "here": entry(),
+        "elsewhere": entry("other.run"),
     }
 
 
@@ -400,16 +364,17 @@ def main(url: str, folder: str) -> None:
     for name in SHAPES:
         messages = sent(made(name, url))
         app = made(name, url)
+        own = {
+            task: {
+                "ignore_result": bool(one.ignore_result),
+                "limits": [one.time_limit, one.soft_time_limit],
+            }
+            for task, one in app.tasks.items()
+        }
         result = {
             "exported": schedule_of(app),
             "sent": messages,
-            "own": {
-                task: {
-                    "ignore_result": bool(one.ignore_result),
-                    "limits": [one.time_limit, one.soft_time_limit],
-                }
-                for task, one in app.tasks.items()
-            },
+            "own": own,
             "queues": [queue.name for queue in app.amqp.queues.values()],
             "options": dict(app.conf.broker_transport_options or {}),
         }

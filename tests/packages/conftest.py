@@ -22,7 +22,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not built.is_dir():
             build_wheels(tmp_path_factory.mktemp("building")).folder.rename(built)
-    return Wheels(tuple(built.iterdir()))
+    return Wheels(built)
 
 
 @pytest.fixture(scope="session")

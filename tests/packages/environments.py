@@ -110,23 +110,15 @@ def passes(
 class Wheels:
     """What `make dist` makes."""
 
-    files: tuple[Path, ...]
-
-    @property
-    def folder(self) -> Path:
-        return self.files[0].parent
+    folder: Path
 
     @property
     def client(self) -> Path:
-        return self._named("minutebook_client-", ".whl")
+        return next(self.folder.glob("minutebook_client-*.whl"))
 
     @property
     def server(self) -> Path:
-        return self._named("minutebook-", ".whl")
-
-    def _named(self, start: str, end: str) -> Path:
-        names = (one for one in self.files if one.name.startswith(start))
-        return next(one for one in names if one.name.endswith(end))
+        return next(self.folder.glob("minutebook-*.whl"))
 
 
 def build_wheels(folder: Path) -> Wheels:
@@ -140,4 +132,4 @@ def build_wheels(folder: Path) -> Wheels:
             check=True,
             capture_output=True,
         )
-    return Wheels(tuple(folder.iterdir()))
+    return Wheels(folder)

@@ -4,7 +4,6 @@
 """
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +16,7 @@ from tests.packages.environments import Environment, Wheels, make_environment, p
 from tests.tables import table
 
 pytestmark = pytest.mark.parametrize("store", ["sqlite"])
-
-
-@dataclass(frozen=True)
-class Libraries:
-    """What an application has installed, its Python where that is at hand, and its pool."""
-
-    celery: str
-    python: str
-    beside: tuple[str, ...]
-    pool: tuple[str, ...] = ("--pool", "prefork", "--max-tasks-per-child", "2")
+PREFORK = ("--pool", "prefork", "--max-tasks-per-child", "2")
 
 
 @pytest.fixture
@@ -96,13 +86,11 @@ def test_a_worker_follows_by_a_url_and_a_token(shop: Shop, application: Environm
 def test_a_worker_of_each_release_follows(
     shop: Shop, given: dict[str, Any], wheels: Wheels, tmp_path: Path
 ) -> None:
-    libraries = Libraries(**given)
-    environment = make_environment(tmp_path / "env", python_of(libraries.python))
-    environment.install(
-        f"celery=={libraries.celery}", *libraries.beside, str(wheels.client), is_offline=False
-    )
-    worker = started(shop, environment, *libraries.pool, **by_url(shop))
+    celery, pool = given["celery"], given.get("pool", PREFORK)
+    environment = make_environment(tmp_path / "env", python_of(given["python"]))
+    environment.install(f"celery=={celery}", *given["beside"], str(wheels.client), is_offline=False)
+    worker = started(shop, environment, *pool, **by_url(shop))
 
     follows(shop)
 
-    assert re.search(rf"v{re.escape(libraries.celery)}", worker.text())
+    assert re.search(rf"v{re.escape(celery)}", worker.text())

@@ -28,6 +28,7 @@ from models.action.document import ParseContext, parse_action, plan_of
 from models.store.operations.external_send import Handed
 from runtime.clock import utc_now
 from tasks.built_in import built_in_steps
+from tests.packages.beat_shapes import described
 from tests.packages.environments import ROOT, make_environment, python_of
 from tests.rabbitmq import RabbitMQ
 from tests.servers import Broker
@@ -117,18 +118,7 @@ def taken(connection: Connection, names: list[str]) -> list[dict[str, Any]]:
     for name in names:
         queue = Queue(name)(channel)
         while (message := queue.get(no_ack=True)) is not None:
-            raw: Any = message.body
-            found.append(
-                {
-                    "queue": name,
-                    "body": raw if isinstance(raw, str) else bytes(raw).decode("latin-1"),
-                    "content_type": message.content_type,
-                    "headers": message.headers,
-                    "priority": message.properties.get("priority") or 0,
-                    "delivery_mode": message.properties.get("delivery_mode"),
-                    "at": utc_now().timestamp(),
-                }
-            )
+            found.append(described(name, message))
     channel.close()
     return found
 
