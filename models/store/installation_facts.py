@@ -1,8 +1,8 @@
 """What a verdict asks of the database: what waits for a reader, the readers, and single facts."""
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.operation import OperationState
-from models.sql import database_now, dicts, in_literals, unindexed
+from models.sql import database_now, dicts, in_literals, in_unindexed, unindexed
 from models.store import celery_queues, key_values, pauses
+from models.store import operations as store
 from models.store.celery_queues import Watched
 from models.store.conditions import IS_LIVE, IS_UNSTARTED
 from models.store.pauses import Pause
@@ -126,21 +127,46 @@ def waiting(connection: sa.Connection, scope: Scope, for_at_least: timedelta) ->
 
     That is a retry in its backoff, what is paused, and what waits for another operation.
     """
-    # The tasks of an application are many, and have one kind of worker.
-    own = in_literals(operations.c.task, OWN_TASKS)
-    task = sa.case((own, operations.c.task), else_="").label("task")
-    is_unsent = in_literals(operations.c.state, {OperationState.PENDING}).label("is_unsent")
-    grouped = (operations.c.queue, task, is_unsent)
-    query = sa.select(
-        *grouped,
-        sa.func.count().label("count"),
-        sa.func.min(operations.c.recorded_at).label("since"),
-    ).where(
+    is_unsent = in_literals(operations.c.state, {OperationState.PENDING})
+    its_own = (
         IS_UNSTARTED,
         operations.c.waiting_for.is_(None),
         # Few wait: SQLite would read all that were ever recorded.
         unindexed(operations.c.recorded_at < database_now(-for_at_least)),
         ~is_unsent | (operations.c.not_before <= database_now()),
+    )
+    return _by_queue(connection, scope, is_unsent, its_own)
+
+
+def overtaken(connection: sa.Connection, scope: Scope, within: timedelta) -> list[Waiting]:
+    """Return what newer operations took the place of within so long, by queue; none waits still."""
+    is_unsent = operations.c.sent_at.is_(None)
+    of_newer = [operations.c.reason.startswith(one) for one in (store.OVERTAKEN, store.MORE_WAITED)]
+    its_own = (
+        operations.c.finished_at >= database_now(-within),
+        in_unindexed(operations.c.state, {OperationState.SKIPPED}),
+        operations.c.first_started_at.is_(None),
+        sa.or_(*of_newer),
+    )
+    return [replace(one, count=0) for one in _by_queue(connection, scope, is_unsent, its_own)]
+
+
+def _by_queue(
+    connection: sa.Connection,
+    scope: Scope,
+    is_unsent: sa.ColumnElement[bool],
+    its_own: Iterable[sa.ColumnElement[bool]],
+) -> list[Waiting]:
+    # The tasks of an application are many, and have one kind of worker.
+    own = in_literals(operations.c.task, OWN_TASKS)
+    task = sa.case((own, operations.c.task), else_="").label("task")
+    grouped = (operations.c.queue, task, is_unsent.label("is_unsent"))
+    query = sa.select(
+        *grouped,
+        sa.func.count().label("count"),
+        sa.func.min(operations.c.recorded_at).label("since"),
+    ).where(
+        *its_own,
         sa.not_(pauses.is_paused(operations.c)),
         scope.has_unindexed(operations.c.small_app_id),
     )

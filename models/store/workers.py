@@ -153,7 +153,7 @@ def live_workers(connection: sa.Connection, within: timedelta) -> list[dict[str,
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """The workers that were seen within a day: the live ones, and followers that are gone."""
+    """The workers that were seen within a day: those that live, and those that are gone."""
 
     live: tuple[dict[str, Any], ...]
     gone: tuple[dict[str, Any], ...]
@@ -163,6 +163,11 @@ class Readers:
         """The names of the queues that live workers consume, as in the broker."""
         return queues_of(self.live)
 
+    def left_at(self, queue: str) -> datetime | None:
+        """Return when the last worker that read a queue was seen last; None if none was."""
+        its = (one for one in self.gone if queue in queues_of([one]))
+        return max((_seen_last(one) for one in its), default=None)
+
     @property
     def lost(self) -> dict[str, datetime]:
         """The tasks of applications that no live worker follows any more, and since when."""
@@ -170,9 +175,14 @@ class Readers:
         found: dict[str, datetime] = {}
         for one in self.gone:
             for task in set(_followed(one)) - followed:
-                at = one["stopped_at"] or one["seen_at"]
+                at = _seen_last(one)
                 found[task] = max(at, found.get(task, at))
         return found
+
+
+def _seen_last(worker: Mapping[str, Any]) -> datetime:
+    at: datetime = worker["stopped_at"] or worker["seen_at"]
+    return at
 
 
 def _followed(worker: dict[str, Any]) -> list[str]:
@@ -181,7 +191,7 @@ def _followed(worker: dict[str, Any]) -> list[str]:
 
 
 def readers(connection: sa.Connection, lease: timedelta, within: timedelta) -> Readers:
-    """Return the live workers, and the followers that were last seen `within` that span."""
+    """Return the live workers, and the others that were last seen `within` that span."""
     seen = workers.c.seen_at.between(database_now(-within), database_now(within))
     is_live = sa.and_(
         workers.c.seen_at.between(database_now(-lease), database_now(lease)),
@@ -190,5 +200,5 @@ def readers(connection: sa.Connection, lease: timedelta, within: timedelta) -> R
     query = sa.select(workers, is_live).where(seen).order_by(workers.c.name)
     rows = dicts(connection, query)
     live = tuple(row for row in rows if row["is_live"])
-    gone = tuple(row for row in rows if not row["is_live"] and row["follows"])
+    gone = tuple(row for row in rows if not row["is_live"])
     return Readers(live, gone)

@@ -132,6 +132,7 @@ def assess(
         ticks=overview.last_ticks(connection, TICKS) if has_error else (),
         readers=workers.readers(connection, settings.worker.lease, DAY),
         waiting=installation_facts.waiting(connection, scope, WAITS_AT_LEAST),
+        overtaken=installation_facts.overtaken(connection, scope, WAITS_AT_LEAST),
         due=installation_facts.due(connection, scope, MOST_DUE) if is_idle else 0,
         paused=list(zip(known.pauses, waiting, strict=True)),
     )

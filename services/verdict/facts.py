@@ -23,6 +23,8 @@ class Facts:
     ticks: Sequence[Mapping[str, Any]]
     readers: Readers
     waiting: Sequence[Waiting]
+    # What newer runs have just taken the place of, by queue.
+    overtaken: Sequence[Waiting] = ()
     # Actions that are due while no daemon ticks, at most MOST_DUE.
     due: int = 0
     # The pauses in force, and how many runs wait for the end of each.

@@ -41,12 +41,16 @@ def _wait(count: int) -> str:
 
 
 def _workers(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding for each queue with operations that no live worker reads."""
-    for queue, waiting in _by_queue(facts.waiting):
+    """Yield a finding for each queue with operations that no live worker reads.
+
+    One that waits is soon overtaken, and the newer one has not waited for long.
+    """
+    for queue, waiting in _by_queue([*facts.waiting, *facts.overtaken]):
         if queue in facts.readers.queues or not all(one.is_known for one in waiting):
             continue
         text = f"no live worker reads queue {shown_queue(queue)}{runs_wait(waiting)}"
-        since = min(one.since for one in waiting)
+        first = min(one.since for one in waiting)
+        since = min(first, facts.readers.left_at(queue) or first)
         yield found(Kind.NO_WORKER, _BROKEN, text, how_to_read(queue), since, queue=queue)
 
 

@@ -10,7 +10,7 @@ from models.action.plan import hooks_of
 from models.notices import FindingKind
 from models.operation import OperationState
 from models.sql import database_now, in_literals
-from models.store import notices, workers
+from models.store import notices
 from models.store.conditions import IS_EXPECTED, IS_LIVE, state_of
 from models.store.notices import findings
 from models.store.notices.alerting import of_findings, told_of
@@ -41,7 +41,7 @@ def alert(
         found += connection.execute(_OVERTAKEN.where(sent), asked)
     if not found:
         return []
-    causes = Causes(connection, workers.listened_queues(connection, workers.GONE))
+    causes = Causes(connection)
     # In one order, so that two daemons never deadlock.
     first = {row.action_uid: row for row in reversed(found)}
     alerted = []

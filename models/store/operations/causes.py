@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from models.notices import FindingKind
 from models.operation import OperationState
 from models.sql import read_clock
-from models.store import pauses
+from models.store import pauses, workers
 from models.store.actions.downtime import stored_span
 from models.store.conditions import IS_RUNNING
 from models.tables import actions, attempts, findings, operations
@@ -52,13 +52,10 @@ _OUTAGES = sa.select(findings).where(
 
 
 class Causes:
-    """What has lately kept operations from starting, as the database knows it now.
+    """What has lately kept operations from starting, as the database knows it now."""
 
-    `listened` are the queues that workers read, if their lack is a cause.
-    """
-
-    def __init__(self, connection: sa.Connection, listened: frozenset[str] | None = None) -> None:
-        self._listened = listened
+    def __init__(self, connection: sa.Connection) -> None:
+        self._listened = workers.listened_queues(connection, workers.GONE)
         self._now = read_clock(connection)
         self._pauses = pauses.listed(connection, LATEST_PAUSES)
         self._outages = connection.execute(_OUTAGES).all()
@@ -71,19 +68,24 @@ class Causes:
     def why(self, row: Mapping[Any, Any]) -> str | None:
         """Return what kept an operation with these FACTS from starting, if that is known."""
         queue = worker_kind_of(row["task"]).listed(row["queue"])
+        is_unsent = row["state"] == OperationState.PENDING
         return (
-            self._paused(row, queue)
-            or self._broker_down(row)
-            or self._unheard(row, queue)
+            self._paused(row, queue, until=self._now)
+            or (self._broker_down(row) if is_unsent else None)
             or self._daemon_down(row)
+            # It is so now, unlike a pause or an outage that has ended.
+            or self._unheard(row, queue)
+            or self._paused(row, queue, until=row["since"])
+            or self._broker_down(row)
             or self._behind(row, queue)
         )
 
-    def _paused(self, row: Mapping[Any, Any], queue: str) -> str | None:
+    def _paused(self, row: Mapping[Any, Any], queue: str, until: datetime) -> str | None:
+        """Return the pause that held it, one that lasted longer than `until`."""
         for one in self._pauses:
             end = one.ended_at or one.until
             is_its = one.target.covers(row["small_app_id"], queue)
-            if is_its and (end is None or end > row["since"]):
+            if is_its and (end is None or end > until):
                 return f"{one.target.words} was paused {self._span(one.began_at, end)}"
         return None
 
@@ -97,7 +99,7 @@ class Causes:
 
     def _unheard(self, row: Mapping[Any, Any], queue: str) -> str | None:
         worker_kind, is_sent = worker_kind_of(row["task"]), row["state"] != OperationState.PENDING
-        if self._listened is None or queue in self._listened:
+        if queue in self._listened:
             return None
         if worker_kind is HTTP:
             return f"no worker asks for the jobs of queue {row['queue']}"

@@ -11,19 +11,23 @@ from pydantic import SecretStr
 
 from broker.app import configure, disconnect
 from models.sql import database_now
-from models.store import pauses
+from models.store import pauses, workers
 from models.store.pauses import PauseKind, Target
+from models.store.workers import Heartbeat
 from models.tables import findings, notices
 from runtime.config import Settings
 from runtime.sections import AlertSettings
 from scheduler.changes import Change
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
+from services.verdict import assess
+from services.verdict.finding import Kind
 from tests.factories import make_action, make_app, make_operation, rows_of
 from tests.servers import Broker, running_broker
-from tests.ticks import MINUTE
+from tests.ticks import MINUTE, tick_at
 from tests.told import told_as
 from tests.transactions import act, claim_as, execute, fetched, why
+from tests.virtual_clock import VirtualClock
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 SPAN = r"from \S+Z to \S+Z \(.+\)"
@@ -88,6 +92,41 @@ def test_an_outage_is_one_finding_whose_end_a_tick_tells(engine: sa.Engine, mort
     assert (told_as(notice), notice["target"]["to"]) == ("broker_down over", "ops@example.com")
 
 
+@pytest.fixture
+def worker(engine: sa.Engine) -> None:
+    act(engine, workers.beat, Heartbeat("quick@tests", "quick", 1))
+
+
+@pytest.mark.parametrize("overlap", ["skip", "queue"])
+def test_runs_that_no_worker_could_take_say_so(engine: sa.Engine, overlap: str) -> None:
+    action, ended = make(engine, policy={"overlap": overlap}), Target(PauseKind.ALL)
+    act(engine, pauses.begin, ended, None, "ann", None)
+    run_tick(engine, 1)
+    act(engine, pauses.end, ended, "ann")
+    for minutes in (2, 3, 4):
+        run_tick(engine, minutes)
+
+    kept = [reason or "" for state, reason in reasons(engine, action) if state == "skipped"]
+    assert kept
+    assert all(reason.endswith(": no worker listens to queue quick") for reason in kept)
+
+
+def test_a_queue_that_no_worker_reads_is_found_while_one_run_overtakes_another(
+    engine: sa.Engine, settings: Settings
+) -> None:
+    clock = VirtualClock(engine, NOON)
+    act(engine, workers.beat, Heartbeat("quick@tests", "quick", 1))
+    make(engine)
+    for minutes in (1, 2, 3):
+        tick_at(clock, NOON + minutes * MINUTE)
+
+    for seconds in (0, 10, 20, 50):
+        clock.set(NOON + 3 * MINUTE + timedelta(seconds=seconds))
+        found = {one.kind: one for one in act(engine, assess, settings).findings}
+        assert found[Kind.NO_WORKER].since == NOON
+
+
+@pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("overlap", ["skip", "queue"])
 def test_runs_that_a_pause_kept_name_it(engine: sa.Engine, overlap: str) -> None:
     action = make(engine, policy={"overlap": overlap})
@@ -103,6 +142,7 @@ def test_runs_that_a_pause_kept_name_it(engine: sa.Engine, overlap: str) -> None
     assert all(re.search(f": everything was paused {SPAN}$", reason) for reason in kept)
 
 
+@pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("app", ["default", "rival"])
 def test_a_run_that_waited_for_a_worker_names_what_held_it_if_that_is_of_its_app(
     engine: sa.Engine, app: str
