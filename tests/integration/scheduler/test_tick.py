@@ -1,8 +1,10 @@
 """A tick on real databases and a real broker: recorded once, sent once, nothing lost."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from random import Random
+from threading import Event
 from typing import Any
 
 import pytest
@@ -53,17 +55,13 @@ def test_an_occurrence_is_recorded_and_sent_under_the_computed_id(
 @pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
 def test_recording_locks_no_row_of_an_action(engine: sa.Engine) -> None:
     make_action(engine, name="weekly", when=WEEKLY, since=SEVEN - MINUTE)
-    before = _last_locks(engine)
+    locks = sa.text("SELECT xmax::text FROM actions UNION ALL SELECT xmax::text FROM small_apps")
+    before = fetched(engine, locks).scalars().all()
 
     assert run_tick(engine, SEVEN).recorded == 1
 
     # A lock writes the row, to its page and to the log of writes.
-    assert _last_locks(engine) == before
-
-
-def _last_locks(engine: sa.Engine) -> list[str]:
-    actions_and_apps = "SELECT xmax::text FROM actions UNION ALL SELECT xmax::text FROM small_apps"
-    return list(fetched(engine, sa.text(actions_and_apps)).scalars())
+    assert fetched(engine, locks).scalars().all() == before
 
 
 def test_with_the_broker_unreachable_it_stays_pending_and_a_later_tick_sends_it(
@@ -84,26 +82,6 @@ def test_with_the_broker_unreachable_it_stays_pending_and_a_later_tick_sends_it(
     assert (second.recorded, second.sent) == (0, 1)
     assert rows_of(engine, action)[0]["state"] == "queued"
     assert len(broker.messages("quick")) == 1
-
-
-def test_what_was_recorded_and_not_sent_is_sent_after_its_reservation(
-    engine: sa.Engine, broker: Broker
-) -> None:
-    """A daemon killed between recording and sending leaves a reserved, pending row."""
-    action = make_action(engine, when=WEEKLY, since=SEVEN - MINUTE)
-    run_tick(engine, SEVEN)
-    operation = rows_of(engine, action)[0]["id"]
-    with broker.client() as client:
-        client.flushall()
-    soon = datetime.now(UTC) + timedelta(seconds=20)  # noqa: TID251 - the database's clock
-    update_operation(engine, operation, state="pending", sendings=0, not_before=soon)
-
-    reserved = run_tick(engine, SEVEN + MINUTE)
-    update_operation(engine, operation, not_before=soon - timedelta(hours=1))
-    sent = run_tick(engine, SEVEN + 2 * MINUTE)
-
-    assert (reserved.sent, sent.sent) == (0, 1)
-    assert broker.messages("quick") == [(str(operation), 1)]
 
 
 def test_a_newer_operation_overtakes_an_unstarted_one(engine: sa.Engine) -> None:
@@ -211,12 +189,9 @@ def test_a_clock_that_ran_ahead_is_undone(engine: sa.Engine) -> None:
         (SEVEN, "skipped"),
         (SEVEN + MINUTE, "queued"),
     ]
-    assert [row["state"] for row in rows_of(engine, action) if row["state"] == "missed"] == []
 
 
-def test_what_another_rule_ran_before_the_clock_went_back_is_not_taken_off_what_is_missed(
-    engine: sa.Engine,
-) -> None:
+def test_what_another_rule_ran_is_not_taken_off_what_is_missed(engine: sa.Engine) -> None:
     clock = VirtualClock(engine, SEVEN - MINUTE)
     make_action(engine, when={"cron_rule": "1-59/2 * * * *", "timezone": "UTC"})
     run_tick(engine, SEVEN + 20 * MINUTE)
@@ -232,7 +207,7 @@ def test_what_another_rule_ran_before_the_clock_went_back_is_not_taken_off_what_
     assert ([span["first_at"], span["last_at"]], count) == (ends, 19)
 
 
-def test_a_tick_with_nothing_due_reports_nothing(engine: sa.Engine, tmp_path: Path) -> None:
+def test_a_tick_with_nothing_due_reports_nothing(engine: sa.Engine) -> None:
     assert run_tick(engine, SEVEN).figures() == {}
 
 
@@ -247,9 +222,8 @@ def test_a_manual_run_is_not_overtaken_by_an_earlier_occurrence(engine: sa.Engin
 
 
 def test_no_action_overtakes_what_another_has_at_an_earlier_minute(engine: sa.Engine) -> None:
-    each_two = {"cron_rule": "*/2 * * * *", "timezone": "UTC"}
-    some = [make_action(engine, name="a", when=each_two, since=SEVEN - MINUTE)]
-    some += [make_action(engine, name="b", since=SEVEN - MINUTE)]
+    rules = {"a": {"cron_rule": "*/2 * * * *"}, "b": {"cron_rule": "* * * * *"}}
+    some = [make_action(engine, name=n, when=rules[n], since=SEVEN - MINUTE) for n in rules]
 
     run_tick(engine, SEVEN + MINUTE)
 
@@ -288,3 +262,35 @@ def test_a_queue_that_nobody_serves_stays_bounded(engine: sa.Engine) -> None:
 
     states = [row["state"] for row in rows_of(engine, action)]
     assert states == ["skipped"] * 5 + ["queued"] * 3
+
+
+@pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
+def test_ticks_and_changes_that_need_the_same_rows_all_end(engine: sa.Engine) -> None:
+    """A tick overtakes what another one marks as sent, while a change decides it."""
+    clock, names = VirtualClock(engine, SEVEN), [f"no {number}" for number in range(24)]
+    whens = [{"cron_rule": rule, "timezone": "UTC"} for rule in ("* * * * *", "0 * * * *")]
+    made = [make_action(engine, name=name, when=whens[0]) for name in names]
+    random, is_over = Random(7), Event()
+
+    def changes() -> None:
+        for number in range(1, 21):
+            when, some = random.choice(whens), random.sample(names, 12)
+            change.apply_all(engine, [make_document(name=one, when=when) for one in some], author())
+            clock.set(SEVEN + number * MINUTE)
+
+    def ticks() -> None:
+        while not is_over.is_set():
+            run_tick(engine)
+
+    def ends(act: Callable[[], None]) -> None:
+        try:
+            act()
+        finally:
+            is_over.set()
+
+    with ThreadPoolExecutor(3) as pool:
+        running = [pool.submit(ends, act) for act in (changes, ticks, ticks)]
+    for one in running:
+        one.result()
+
+    assert sum(len(rows_of(engine, action)) for action in made) > len(made)

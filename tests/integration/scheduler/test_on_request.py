@@ -1,4 +1,4 @@
-"""Retry and cancel: one request wins, and the row records its actor and revision."""
+"""Runs on request: run all, retry and cancel; one request wins, and the row says whose."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,29 +11,32 @@ import sqlalchemy as sa
 
 from models.errors import NotFound, Refused
 from models.operation import OperationState
-from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.end import Outcome
 from models.store.operations.start_checks import NotClaimed
 from models.store.operations.take import Claim
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_state, audit
+from models.tables import actions as actions_table
 from scheduler.changes import Change, change, deletion, editing
+from scheduler.on_demand import manual
 from scheduler.on_demand.cancel import cancel
 from scheduler.on_demand.restart import retry
-from tests.attempts import end
 from tests.factories import (
+    DEFAULT_APP,
     author,
     claimed,
     make_action,
+    make_app,
     make_document,
     make_operation,
     row_of,
     rows_of,
+    spoil,
     update_operation,
 )
 from tests.servers import Broker
 from tests.ticks import MINUTE, run_tick
-from tests.transactions import fetched, finish
+from tests.transactions import act, execute, fetched, finish
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 SUCCEEDED, FAILED = {"name": "one", "state": "success"}, {"name": "two", "state": "failed"}
@@ -68,9 +71,7 @@ def test_a_missed_one_runs_after_all(engine: sa.Engine, broker: Broker) -> None:
 
 
 @pytest.mark.parametrize("state", ["failed", "partial", "cancelled"])
-def test_what_did_not_end_well_is_retried_in_a_new_attempt(
-    engine: sa.Engine, broker: Broker, state: str
-) -> None:
+def test_what_did_not_end_well_is_retried(engine: sa.Engine, broker: Broker, state: str) -> None:
     _, id = make_ended(engine, state)
 
     retry(engine, id, WHOLE_INSTALLATION, "ann")
@@ -85,6 +86,7 @@ def test_what_did_not_end_well_is_retried_in_a_new_attempt(
 
 def test_a_retry_takes_the_current_revision_and_says_so(engine: sa.Engine) -> None:
     action, id = make_ended(engine)
+    update_operation(engine, id, steps=[SUCCEEDED, FAILED])
     document = make_document(operations={"publish": True}, policy={"queue": "own"})
     change.apply_all(engine, [document], author())
 
@@ -95,28 +97,15 @@ def test_a_retry_takes_the_current_revision_and_says_so(engine: sa.Engine) -> No
     assert (row["revision"], row["queue"]) == (2, "own")
     assert row["task"] == "execute_scheduled_action"
     assert row["action_uid"] == action.uid
-
-
-def test_under_another_revision_all_steps_run_again(engine: sa.Engine) -> None:
-    _, id = make_ended(engine)
-    update_operation(engine, id, steps=[SUCCEEDED, FAILED])
-    change.apply_all(engine, [make_document(operations={"publish": True})], author())
-
-    retry(engine, id, WHOLE_INSTALLATION, "ann")
-
-    row = row_of(engine, id)
+    # Under another revision all steps run again.
     assert (row["steps"], row["first_started_at"]) == (None, None)
 
 
-def test_a_retry_skips_what_succeeded_and_takes_back_no_success(
-    engine: sa.Engine,
-) -> None:
-    action, id = make_ended(engine)
+def test_a_retry_skips_what_succeeded_and_takes_back_no_success(engine: sa.Engine) -> None:
+    _, id = make_ended(engine)
     update_operation(engine, id, steps=[SUCCEEDED, FAILED], first_started_at=NOON)
     later = NOON + 5 * MINUTE
-    with engine.begin() as connection:
-        own = action_state.c.action_uid == action.uid
-        connection.execute(sa.update(action_state).where(own).values(last_success_at=later))
+    execute(engine, sa.update(action_state).values(last_success_at=later))
 
     retry(engine, id, WHOLE_INSTALLATION, "ann")
 
@@ -159,9 +148,7 @@ def test_operations_of_an_action_that_cannot_run_are_not_repeated(
     assert row_of(engine, id)["state"] == "failed"
 
 
-def test_of_several_at_once_one_wins_and_the_others_are_told(
-    engine: sa.Engine, broker: Broker
-) -> None:
+def test_of_several_at_once_one_wins_and_others_hear(engine: sa.Engine, broker: Broker) -> None:
     _, id = make_ended(engine)
 
     def ask(number: int) -> bool:
@@ -245,9 +232,8 @@ def test_a_running_one_is_asked_to_end_once(engine: sa.Engine) -> None:
 def test_cancelled_during_a_backoff_it_is_not_tried_again(engine: sa.Engine) -> None:
     id = make_operation(engine, make_action(engine), NOON)
     claimed(engine, id)
-    with engine.begin() as connection:
-        backoff = Outcome(OperationState.PENDING, "broken", "retry", delay=MINUTE, is_failure=True)
-        end(connection, id, 1, backoff, alerts=NO_ALERTS)
+    backoff = Outcome(OperationState.PENDING, "broken", "retry", delay=MINUTE, is_failure=True)
+    finish(engine, id, backoff)
 
     # The message of the attempt that failed comes once more.
     assert claimed(engine, id, 1) is NotClaimed.TAKEN
@@ -255,3 +241,43 @@ def test_cancelled_during_a_backoff_it_is_not_tried_again(engine: sa.Engine) -> 
 
     assert row_of(engine, id)["state"] == "cancelled"
     assert claimed(engine, id, 2) is NotClaimed.TAKEN
+
+
+def test_each_is_recorded_as_a_manual_run_and_sent(engine: sa.Engine, broker: Broker) -> None:
+    made = [make_action(engine, name=name) for name in ("one", "two")]
+
+    asked, sent = manual.run_all(engine, "ann", DEFAULT_APP.id)
+
+    assert sent.count == 2
+    assert [one.uid for one in asked] == [one.uid for one in made]
+    for one in asked:
+        assert one.operation_id is not None
+        row = row_of(engine, one.operation_id)
+        assert (row["triggerer"], row["state"]) == ("Manual run by ann", "queued")
+    assert len(broker.messages("quick")) == 2
+
+
+def test_those_of_other_small_apps_are_run_only_with_all_of_them(engine: sa.Engine) -> None:
+    other = make_app(engine, "other")
+    make_action(engine, name="theirs", app=other)
+    make_action(engine, name="ours")
+
+    of_one, _ = manual.run_all(engine, "ann", other.id)
+    of_all, _ = manual.run_all(engine, "ann")
+
+    assert [one.name for one in of_one] == ["theirs"]
+    refused = {one.name: one.refused for one in of_all}
+    assert refused["ours"] == ""
+    assert "already active" in refused["theirs"]
+
+
+def test_what_cannot_run_is_told_and_stops_no_other(engine: sa.Engine) -> None:
+    broken = make_action(engine, name="broken")
+    whole = make_action(engine, name="whole")
+    act(engine, spoil, actions_table.c.uid == broken.uid, plan="{}")
+
+    asked, sent = manual.run_all(engine, "ann", DEFAULT_APP.id)
+
+    assert [bool(one.refused) for one in asked] == [True, False]
+    assert "the stored plan cannot be read" in asked[0].refused
+    assert (sent.count, len(rows_of(engine, broken)), len(rows_of(engine, whole))) == (1, 0, 1)
