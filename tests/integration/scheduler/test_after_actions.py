@@ -12,8 +12,7 @@ import sqlalchemy as sa
 from models.errors import InvalidAction, Refused
 from models.fingerprint import str_to_uuid
 from models.operation import Cause, OperationState
-from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.end import Outcome
+from models.store.operations.end import EndResult, Outcome
 from models.store.operations.external_send import hand_over
 from models.store.operations.take import Claim
 from models.store.retention import prune_operations, prune_raised
@@ -26,7 +25,6 @@ from scheduler.changes.deletion import delete, delete_many
 from scheduler.changes.editing import rename, replace_document, set_active
 from scheduler.on_demand.manual import run_now
 from scheduler.on_demand.restart import retry
-from tests.attempts import claim, end
 from tests.factories import (
     author,
     make_action,
@@ -59,9 +57,11 @@ def second(engine: sa.Engine, when: Any = AFTER, **changes: Any) -> Change:
     return make_action(engine, since=NOON - MINUTE, **{"name": "publish", "when": when, **changes})
 
 
-def run(engine: sa.Engine, id: UUID, state: OperationState = SUCCESS, attempt: int = 1) -> None:
+def run(
+    engine: sa.Engine, id: UUID, state: OperationState = SUCCESS, attempt: int = 1
+) -> EndResult:
     assert isinstance(claim_as(engine, id, attempt, "worker"), Claim)
-    finish(engine, id, Outcome(state, is_failure=state is FAILED), attempt=attempt)
+    return finish(engine, id, Outcome(state, is_failure=state is FAILED), attempt=attempt)
 
 
 def ended(engine: sa.Engine, action: Change, state: OperationState = SUCCESS) -> UUID:
@@ -103,6 +103,8 @@ def test_an_end_makes_its_dependant_due_once(engine: sa.Engine, clock: VirtualCl
         (["success", "partial"], OperationState.PARTIAL, 1),
         ("failed", OperationState.FAILED, 1),
         (["success", "partial", "failed"], OperationState.CANCELLED, 0),
+        # It is tried again.
+        (["success", "partial", "failed"], OperationState.PENDING, 0),
     ],
 )
 def test_only_the_named_ends_count(
@@ -117,9 +119,7 @@ def test_only_the_named_ends_count(
     assert len(rows_of(engine, other)) == count
 
 
-def test_an_end_from_before_the_dependant_was_stored_or_resumed_does_not_count(
-    engine: sa.Engine, clock: VirtualClock
-) -> None:
+def test_an_end_before_its_dependant_does_not_count(engine: sa.Engine, clock: VirtualClock) -> None:
     one = first(engine)
     ended(engine, one)
     clock.set(NOON + 10 * SECOND)
@@ -135,9 +135,7 @@ def test_an_end_from_before_the_dependant_was_stored_or_resumed_does_not_count(
     assert (rows_of(engine, other), ends(engine)) == ([], [])
 
 
-def test_a_retry_raises_its_own_end_but_never_the_same_twice(
-    engine: sa.Engine, clock: VirtualClock
-) -> None:
+def test_a_retry_raises_its_own_end_and_none_twice(engine: sa.Engine, clock: VirtualClock) -> None:
     one = first(engine)
     good = second(engine)
     bad = second(engine, {"after": {"action": "refresh", "ends": "failed"}}, name="tell")
@@ -154,19 +152,7 @@ def test_a_retry_raises_its_own_end_but_never_the_same_twice(
     assert [row["event_at"] for row in rows_of(engine, bad)] == [NOON]
 
 
-def test_an_attempt_that_is_tried_again_is_no_end(engine: sa.Engine, clock: VirtualClock) -> None:
-    one = first(engine)
-    second(engine, {"after": {"action": "refresh", "ends": ["failed", "success"]}})
-    id, _ = run_now(engine, one.uid, "tests")
-
-    with engine.begin() as connection:
-        claim(connection, id, 1, "worker", alerts=NO_ALERTS)
-        end(connection, id, 1, Outcome(OperationState.PENDING, is_failure=True), alerts=NO_ALERTS)
-
-    assert ends(engine) == []
-
-
-def test_a_backfill_raises_no_events(engine: sa.Engine, clock: VirtualClock) -> None:
+def test_a_backfill_raises_no_events(engine: sa.Engine) -> None:
     one, _ = first(engine), second(engine)
     id = make_operation(engine, one, NOON, "Backfill 1 by tests")
 
@@ -175,9 +161,7 @@ def test_a_backfill_raises_no_events(engine: sa.Engine, clock: VirtualClock) -> 
     assert ends(engine) == []
 
 
-def test_an_operation_that_is_handed_over_ends_as_that(
-    engine: sa.Engine, clock: VirtualClock
-) -> None:
+def test_what_is_handed_over_ends_as_that(engine: sa.Engine, clock: VirtualClock) -> None:
     one = first(engine)
     other = second(engine, {"on": {"action": "refresh", "ends": "handed_over"}})
     id, _ = run_now(engine, one.uid, "tests")
@@ -191,7 +175,8 @@ def test_an_operation_that_is_handed_over_ends_as_that(
 
 def test_actions_of_another_small_app_are_not_meant(engine: sa.Engine, clock: VirtualClock) -> None:
     shop = make_app(engine, "shop")
-    one, theirs = first(engine), first(engine, app=shop)
+    first(engine)
+    theirs = first(engine, app=shop)
     other, foreign = second(engine), second(engine, app=shop)
 
     ended(engine, theirs)
@@ -199,12 +184,9 @@ def test_actions_of_another_small_app_are_not_meant(engine: sa.Engine, clock: Vi
 
     assert rows_of(engine, other) == []
     assert len(rows_of(engine, foreign)) == 1
-    assert one.uid != theirs.uid
 
 
-def test_explain_says_what_is_due_and_what_ended_nothing(
-    engine: sa.Engine, clock: VirtualClock
-) -> None:
+def test_explain_says_what_is_due_and_what_is_not(engine: sa.Engine, clock: VirtualClock) -> None:
     one, other = first(engine), second(engine, {**AFTER, "delay": "PT10M"})
     tick_at(clock, NOON)
     clock.set(NOON + SECOND)
@@ -219,9 +201,7 @@ def test_explain_says_what_is_due_and_what_ended_nothing(
     assert 'no run of "refresh" ended as success' in not_due.text
 
 
-def test_an_action_that_others_depend_on_is_not_renamed_or_deleted_alone(
-    engine: sa.Engine, clock: VirtualClock
-) -> None:
+def test_an_action_that_others_depend_on_is_not_renamed_or_deleted_alone(engine: sa.Engine) -> None:
     one, other = first(engine), second(engine)
 
     with pytest.raises(Refused, match="cannot be renamed: 'publish' would never be due again"):
@@ -242,9 +222,7 @@ def after(name: str, other: str) -> dict[str, Any]:
     return make_document(name=name, when={"after": {"action": other}})
 
 
-def test_a_cycle_is_refused_however_it_would_come_about(
-    engine: sa.Engine, clock: VirtualClock
-) -> None:
+def test_a_cycle_is_refused_however_it_comes_about(engine: sa.Engine) -> None:
     with pytest.raises(InvalidAction, match='"a" after "a"'):
         create_all(engine, [after("a", "a")], author())
     with pytest.raises(InvalidAction, match=CYCLE):

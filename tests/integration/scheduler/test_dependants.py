@@ -1,39 +1,26 @@
 """What ends an operation records and sends at once what is due by that, and never fails by it."""
 
-from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import pytest
 import sqlalchemy as sa
 
-from models.operation import OperationState
 from models.store.actions import cursors
-from models.store.operations.end import EndResult, Outcome
-from models.store.operations.take import Claim
-from models.tables import action_cursor, actions, operations
-from runtime.config import Settings
-from runtime.database import make_engine, reading
+from models.tables import actions
 from scheduler.changes import Change
 from scheduler.changes.editing import set_active
 from scheduler.events.dependants import send_ended
 from scheduler.on_demand.manual import run_now
-from tests.factories import author, make_action, rows_of, spoil
+from tests.factories import author, make_action, row_of, rows_of, spoil
+from tests.integration.scheduler.test_after_actions import NOON, first, run
 from tests.integration.scheduler.test_events import make_user
 from tests.servers import Broker
 from tests.ticks import MINUTE, tick_at
-from tests.transactions import act, claim_as, execute, finish
+from tests.transactions import act, execute
 from tests.virtual_clock import VirtualClock
 
-NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-YEARLY = {"cron_rule": "0 3 1 1 *", "timezone": "UTC"}
-SUCCESS = OperationState.SUCCESS
-
 pytestmark = pytest.mark.usefixtures("broker")
-
-
-def first(engine: sa.Engine, **changes: Any) -> Change:
-    return make_action(engine, **{"name": "refresh", "when": YEARLY, **changes})
 
 
 def follower(
@@ -44,19 +31,10 @@ def follower(
 
 
 def ended(engine: sa.Engine, action: Change, **asked: Any) -> UUID:
+    """Run an operation of an action as a worker does, up to what it sends after the end."""
     id, _ = run_now(engine, action.uid, "tests", **asked)
-    run(engine, id)
+    send_ended(engine, run(engine, id))
     return id
-
-
-def run(engine: sa.Engine, id: UUID) -> None:
-    """Run an operation as a worker does, up to what it sends after the end."""
-    send_ended(engine, run_to_end(engine, id))
-
-
-def run_to_end(engine: sa.Engine, id: UUID) -> EndResult:
-    assert isinstance(claim_as(engine, id, 1, "worker"), Claim)
-    return finish(engine, id, Outcome(SUCCESS))
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +50,7 @@ def test_a_chain_goes_on_without_a_tick_and_the_next_one_adds_nothing(
 
     id = ended(engine, one)
     (second,) = rows_of(engine, two)
-    run(engine, second["id"])
+    send_ended(engine, run(engine, second["id"]))
     (third,) = rows_of(engine, three)
 
     assert (second["state"], second["event_id"]) == ("queued", f"{id} success")
@@ -118,25 +96,17 @@ def test_a_broken_dependant_keeps_neither_the_end_nor_the_others(engine: sa.Engi
 
     id = ended(engine, one)
 
-    with reading(engine) as connection:
-        state = connection.execute(sa.select(operations.c.state).where(operations.c.id == id))
-        row = cursors.seen(connection, [two.uid])[two.uid]
-        assert state.scalar_one() == SUCCESS
-    assert row.quarantined
+    assert row_of(engine, id)["state"] == "success"
+    assert act(engine, cursors.seen, [two.uid])[two.uid].quarantined
     assert len(rows_of(engine, three)) == 1
 
 
 @pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
-def test_a_dependant_that_is_being_changed_is_left_to_the_tick(
-    engine: sa.Engine, settings: Settings, clock: VirtualClock
-) -> None:
+def test_a_dependant_in_a_change_is_left_to_a_tick(engine: sa.Engine, clock: VirtualClock) -> None:
     one, two, three = first(engine), follower(engine), follower(engine, "mail")
-    other = make_engine(settings)
-    with other.begin() as connection:
-        its = action_cursor.c.action_uid == two.uid
-        connection.execute(sa.select(action_cursor).where(its).with_for_update())
+    with engine.begin() as connection:
+        cursors.lock(connection, two.uid)
         ended(engine, one)
-    other.dispose()
     before = (len(rows_of(engine, two)), len(rows_of(engine, three)))
 
     tick_at(clock, NOON + MINUTE)
@@ -146,21 +116,15 @@ def test_a_dependant_that_is_being_changed_is_left_to_the_tick(
 
 
 @pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
-def test_what_cannot_be_recorded_is_left_to_the_tick(
-    engine: sa.Engine, clock: VirtualClock
-) -> None:
+def test_what_cannot_be_recorded_is_left_to_a_tick(engine: sa.Engine, clock: VirtualClock) -> None:
     one, two = first(engine), follower(engine)
     id, _ = run_now(engine, one.uid, "tests")
-    result = run_to_end(engine, id)
-    rename(engine, "action_cursor", "gone")
+    result = run(engine, id)
+    execute(engine, sa.text("ALTER TABLE action_cursor RENAME TO gone"))
 
     send_ended(engine, result)
-    rename(engine, "gone", "action_cursor")
+    execute(engine, sa.text("ALTER TABLE gone RENAME TO action_cursor"))
     before = rows_of(engine, two)
     tick_at(clock, NOON + MINUTE)
 
     assert (before, len(rows_of(engine, two))) == ([], 1)
-
-
-def rename(engine: sa.Engine, table: str, name: str) -> None:
-    execute(engine, sa.text(f"ALTER TABLE {table} RENAME TO {name}"))
