@@ -23,7 +23,7 @@ from services import verdict
 from services.verdict import Finding, Kind
 from tests.factories import author, claimed, cursor_of, make_action, row_of, rows_of
 from tests.ticks import DAY, HOUR, LEASE, MINUTE, SECOND, tick_at
-from tests.transactions import act, fetched, finish
+from tests.transactions import act, execute, fetched, finish
 from tests.virtual_clock import VirtualClock
 
 SEVEN = datetime(2027, 1, 4, 7, 0, tzinfo=UTC)
@@ -136,9 +136,7 @@ def run(engine: sa.Engine, id: UUID, outcome: Outcome = DONE) -> None:
     finish(engine, id, outcome)
 
 
-def test_after_a_run_ahead_of_the_clock_a_retry_starts(
-    engine: sa.Engine, clock: VirtualClock
-) -> None:
+def test_after_a_run_ahead_of_time_a_retry_starts(engine: sa.Engine, clock: VirtualClock) -> None:
     action = make_action(engine, when=EVERY_MINUTE)
     tick_at(clock, SEVEN + DAY)
     run(engine, at(engine, action, SEVEN + DAY))
@@ -163,9 +161,7 @@ def test_what_runs_ahead_of_the_clock_is_replaced(engine: sa.Engine, clock: Virt
     assert row_of(engine, ahead)["cancel_requested_at"] is not None
 
 
-def test_only_a_backoff_of_the_right_clock_is_waited_for(
-    engine: sa.Engine, clock: VirtualClock
-) -> None:
+def test_a_backoff_of_a_right_clock_is_waited_for(engine: sa.Engine, clock: VirtualClock) -> None:
     right, wrong = (make_action(engine, name=name, when=EVERY_MINUTE) for name in ("a", "b"))
     tick_at(clock, SEVEN + MINUTE)
     kept, released = (at(engine, one, SEVEN + MINUTE) for one in (right, wrong))
@@ -190,13 +186,9 @@ def test_what_was_sent_or_owed_ahead_of_the_clock_waits_for_none_of_its_instants
     notice = {"id": id, "kind": "run_ended", "target": {}, "payload": {}, "state": "owed"}
     filling = {"id": id, "small_app_id": 1, "action_uid": action.uid, "since": SEVEN}
     filling |= {"until": year, "mode": "all", "state": "active", "actor": "tests"}
-    with engine.begin() as connection:
-        connection.execute(
-            sa.insert(notices).values(**notice, tries=0, not_before=year, created_at=year)
-        )
-        connection.execute(
-            sa.insert(backfills).values(**filling, not_before=year, requested_at=year)
-        )
+    ahead = {"not_before": year, "tries": 0, "created_at": year}
+    execute(engine, sa.insert(notices).values(notice | ahead))
+    execute(engine, sa.insert(backfills).values(**filling, not_before=year, requested_at=year))
 
     clock.set(SEVEN + MINUTE)
     look(engine, None, Sweeper(LEASE, NO_ALERTS))
@@ -246,11 +238,8 @@ def test_what_was_set_right_is_in_the_audit_and_a_finding_for_a_day(
     tick_at(clock, SEVEN + HOUR)
 
     (entry,) = act(engine, audit.listed, Scope(None), 10)
-    assert (entry["actor"], entry["verb"], entry["details"]["seconds"]) == (
-        "daemon",
-        "clock.set_right",
-        3600.0,
-    )
+    told = (entry["actor"], entry["verb"], entry["details"]["seconds"])
+    assert told == ("daemon", "clock.set_right", 3600.0)
     assert [one.text for one in clock_findings(engine, settings)] == [
         "the database's clock was 1 h ahead until 2027-01-04T08:00:00Z"
     ]

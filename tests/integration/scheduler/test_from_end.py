@@ -117,9 +117,7 @@ def test_while_an_operation_is_unfinished_nothing_is_due(engine: sa.Engine, now:
     assert [row["id"] for row in rows_of(engine, action)] == [first]
 
 
-def test_a_cursor_comes_back_once_an_interval_and_each_day(
-    engine: sa.Engine, now: datetime
-) -> None:
+def test_a_cursor_comes_back_each_interval_and_day(engine: sa.Engine, now: datetime) -> None:
     action, _ = begun(engine, now, when={"every": "P30D", "from": "end"})
 
     assert cursor_of(engine, action)["next_occurrence_at"] == now + DAY
@@ -143,9 +141,7 @@ def test_a_manual_run_counts_too(engine: sa.Engine, now: datetime) -> None:
     assert cursor_of(engine, action)["next_occurrence_at"] == now + 15 * MINUTE + EVERY
 
 
-def test_a_retry_of_an_older_operation_counts_while_it_runs(
-    engine: sa.Engine, now: datetime
-) -> None:
+def test_a_retry_of_an_older_one_counts_while_it_runs(engine: sa.Engine, now: datetime) -> None:
     action, first = begun(engine, now)
     for n in range(12):
         finished(engine, make_operation(engine, action, now + n * MINUTE), now)
@@ -190,9 +186,7 @@ def test_retention_takes_no_end_that_counts(engine: sa.Engine, now: datetime) ->
     assert cursor_of(engine, action)["next_occurrence_at"] == due_at
 
 
-def test_an_end_that_a_wrong_clock_wrote_ahead_does_not_count(
-    engine: sa.Engine, now: datetime
-) -> None:
+def test_an_end_that_a_wrong_clock_wrote_does_not_count(engine: sa.Engine, now: datetime) -> None:
     _, first = begun(engine, now)
     finished(engine, first, now + 300 * DAY)
 
