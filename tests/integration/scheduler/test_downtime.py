@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -18,7 +19,7 @@ from models.store.notices.alerting import NO_ALERTS
 from models.store.notices.missed import tell
 from models.tables import findings, missed_spans, notices, operations
 from runtime.config import Settings
-from runtime.database import make_engine, reading
+from runtime.database import make_engine
 from scheduler.loop import Daemon
 from scheduler.on_demand import backfill
 from scheduler.on_demand.backfill_range import BackfillRequest
@@ -28,7 +29,7 @@ from services.status import status_in
 from tasks import backfill as filling
 from tests.factories import STEPS, make_action, make_many, spans_of
 from tests.ticks import HOUR, LEASE, MINUTE, run_tick
-from tests.transactions import clock_of, fetched
+from tests.transactions import act, clock_of, execute, fetched
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 
@@ -126,6 +127,13 @@ def test_batches_and_two_daemons_make_one_downtime(engine: sa.Engine) -> None:
     assert len(noted[0]["most_missed"]) == 5
 
 
+def notified(engine: sa.Engine) -> list[dict[str, Any]]:
+    """Return what notices say half a minute later."""
+    execute(engine, sa.update(findings).values(began_at=database_now(-60.0)))
+    act(engine, tell, NO_ALERTS)
+    return list(fetched(engine, sa.select(notices.c.payload)).scalars())
+
+
 class KilledDaemon(BaseException):
     """The daemon ends here."""
 
@@ -135,14 +143,14 @@ def kill() -> None:
 
 
 @contextmanager
-def after_its_first_transaction(engine: sa.Engine, act: Callable[[], object]) -> Iterator[None]:
+def after_its_first_transaction(engine: sa.Engine, do: Callable[[], object]) -> Iterator[None]:
     """Let something happen once, before the second transaction of this engine begins."""
     begun: list[object] = []
 
     def note(*connection: object) -> None:
         begun.append(connection)
         if len(begun) == 2:
-            act()
+            do()
 
     sa.event.listen(engine, "checkout", note)
     yield
@@ -160,20 +168,17 @@ def test_what_was_missed_has_its_cause_and_notice_whoever_decides_it(
     now = NOON + 20 * MINUTE
     other = make_engine(settings)
 
-    act = kill if is_killed else partial(run_tick, other, now + timedelta(seconds=3))
+    happens = kill if is_killed else partial(run_tick, other, now + timedelta(seconds=3))
     expected = pytest.raises(KilledDaemon) if is_killed else nullcontext()
-    with after_its_first_transaction(engine, act), expected:
+    with after_its_first_transaction(engine, happens), expected:
         run_tick(engine, now)
     run_tick(other, now + timedelta(seconds=6))
     other.dispose()
 
-    with engine.begin() as connection:
-        connection.execute(sa.update(findings).values(began_at=database_now(-60.0)))
-        tell(connection, NO_ALERTS)
-        later = last_downtime(connection)
-        its = sa.select(operations.c.reason).where(operations.c.state == "missed")
-        reasons = connection.execute(its).scalars().all()
-        notice = connection.execute(sa.select(notices.c.payload)).scalars().one()
+    (notice,) = notified(engine)
+    later = act(engine, last_downtime)
+    its = sa.select(operations.c.reason).where(operations.c.state == "missed")
+    reasons = fetched(engine, its).scalars().all()
     assert later is not None
     assert (later["occurrences"], later["sent"], later["missed"]) == in_tables(engine)
     assert reasons
@@ -181,9 +186,7 @@ def test_what_was_missed_has_its_cause_and_notice_whoever_decides_it(
     assert notice["missed"] == 19
 
 
-def test_a_tick_that_dies_leaves_the_cause_to_the_next(
-    engine: sa.Engine, settings: Settings
-) -> None:
+def test_a_tick_that_dies_leaves_a_cause_to_another(engine: sa.Engine, settings: Settings) -> None:
     Daemon(engine, settings, steps=STEPS).tick_once(NOON)
     make_action(engine, since=NOON)
 
@@ -207,37 +210,29 @@ def test_each_of_two_outages_from_the_same_second_on_is_told(engine: sa.Engine) 
         run_tick(engine, NOON)
         make_action(engine, name=name, hooks=hooks, since=NOON)
         run_tick(engine, NOON + 20 * MINUTE)
-        with engine.begin() as connection:
-            connection.execute(sa.update(findings).values(began_at=database_now(-60.0)))
-            tell(connection, NO_ALERTS)
-            payloads = connection.execute(sa.select(notices.c.payload)).scalars()
-            missed = [(one["action"], one["missed"]) for one in payloads]
+        missed = [(one["action"], one["missed"]) for one in notified(engine)]
 
     assert sorted(missed) == [("first", 19), ("second", 19)]
 
 
-def test_status_shows_it_for_a_day_and_a_backfill_changes_nothing(
-    engine: sa.Engine, settings: Settings
-) -> None:
+def test_status_shows_it_for_a_day_and_never_changed(engine: sa.Engine, settings: Settings) -> None:
     now = clock_of(engine).replace(second=0, microsecond=0)
     run_tick(engine, now - 40 * MINUTE)
     action = make_action(engine, since=now - 40 * MINUTE)
     run_tick(engine, now)
-    with reading(engine) as connection:
-        shown = status_in(connection, settings)
+    shown = act(engine, status_in, settings)
     before = shown.downtime
     [line] = [str(line) for line in text_of(shown) if str(line).startswith("down ")]
     last = now - 20 * MINUTE
-    id, _ = backfill.start(
-        engine, BackfillRequest(action.uid, last, last), "ann", timedelta(days=90)
-    )
+    asked = BackfillRequest(action.uid, last, last)
+    id, _ = backfill.start(engine, asked, "ann", timedelta(days=90))
     filling.process(engine, id)
 
-    with reading(engine) as connection:
-        after = status_in(connection, settings).downtime
-    day_old(engine, now)
-    with reading(engine) as connection:
-        gone = status_in(connection, settings).downtime
+    after = act(engine, status_in, settings).downtime
+    since, until = ((now - hours * HOUR).isoformat() for hours in (26, 25))
+    fact = {"since": since, "until": until, "recorded_from": since}
+    act(engine, key_values.set_value, key_values.DOWNTIME, json.dumps(fact))
+    gone = act(engine, status_in, settings).downtime
 
     assert line.startswith("down        20")
     assert line.endswith('Z: 40 occurrences, 1 sent, 39 missed: "every minute" 39')
@@ -246,14 +241,3 @@ def test_status_shows_it_for_a_day_and_a_backfill_changes_nothing(
     counts = [(one.occurrences, one.sent, one.missed) for one in (before, after)]
     assert counts == [(40, 1, 39), (40, 1, 39)]
     assert gone is None
-
-
-def day_old(engine: sa.Engine, now: datetime) -> None:
-    instants = {
-        "since": now - 26 * HOUR,
-        "until": now - 25 * HOUR,
-        "recorded_from": now - 26 * HOUR,
-    }
-    fact = json.dumps({key: at.isoformat() for key, at in instants.items()})
-    with engine.begin() as connection:
-        key_values.set_value(connection, key_values.DOWNTIME, fact)

@@ -18,7 +18,7 @@ from services.verdict import assess
 from tests.factories import author, make_action, make_document, rows_of, set_back
 from tests.integration.scheduler.test_events import make_event, make_user
 from tests.ticks import DAY, HOUR, MINUTE, run_tick
-from tests.transactions import act, clock_of
+from tests.transactions import act, clock_of, execute, fetched
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
@@ -33,11 +33,10 @@ ADMINS = AlertSettings(mail=("ops@example.com",))
 
 def owed(engine: sa.Engine, alerts: AlertSettings = NO_ALERTS) -> list[dict[str, Any]]:
     """Return the notices that exist half a minute later."""
-    with engine.begin() as connection:
-        connection.execute(sa.update(findings).values(began_at=database_now(-60.0)))
-        missed.tell(connection, alerts)
-        query = sa.select(notices).order_by(notices.c.id)
-        return [dict(row) for row in connection.execute(query).mappings()]
+    execute(engine, sa.update(findings).values(began_at=database_now(-60.0)))
+    act(engine, missed.tell, alerts)
+    query = sa.select(notices).order_by(notices.c.id)
+    return [dict(row) for row in fetched(engine, query).mappings()]
 
 
 def told(engine: sa.Engine, alerts: AlertSettings = NO_ALERTS) -> list[tuple[str, str | None, int]]:
@@ -65,9 +64,7 @@ def slept(engine: sa.Engine, **changes: Any) -> Change:
     return action
 
 
-def test_one_notice_says_what_was_missed_the_cause_and_what_runs_instead(
-    engine: sa.Engine,
-) -> None:
+def test_a_notice_says_what_was_missed_the_cause_and_what_ran_instead(engine: sa.Engine) -> None:
     action = slept(engine)
 
     (one,) = owed(engine)
@@ -84,8 +81,7 @@ def test_one_notice_says_what_was_missed_the_cause_and_what_runs_instead(
 
 
 def test_each_missed_operation_keeps_the_cause(engine: sa.Engine) -> None:
-    policy = {"look_back": "PT2H"}
-    action = slept(engine, policy=policy)
+    action = slept(engine, policy={"look_back": "PT2H"})
 
     reasons = [(row["state"], row["reason"]) for row in rows_of(engine, action)]
     overtaken = f"overtaken by 2027-01-04T17:00:00Z: {DOWN}"
@@ -98,11 +94,9 @@ def test_the_verdict_names_the_cause(engine: sa.Engine) -> None:
     run_tick(engine, now - 5 * HOUR)
     every = {"every": "PT1H", "starting_at": (now - DAY).isoformat()}
     action = make_action(engine, when=every, policy={"look_back": "PT1M"}, since=now - 5 * HOUR)
-    with engine.begin() as connection:
-        success = {"last_state": "success", "last_success_at": now - DAY, "last_run_at": now - DAY}
-        connection.execute(
-            sa.insert(action_state).values(action_uid=action.uid, subject="", **success)
-        )
+    success = {"last_state": "success", "last_success_at": now - DAY, "last_run_at": now - DAY}
+    its = {"action_uid": action.uid, "subject": "", **success}
+    execute(engine, sa.insert(action_state).values(its))
     run_tick(engine, now - 5 * MINUTE)
 
     found = act(engine, assess, load_settings()).verdict.findings
