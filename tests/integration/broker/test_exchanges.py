@@ -112,9 +112,7 @@ def test_a_full_queue_that_refuses_more_keeps_back_its_own_tasks_alone(
     assert "nothing was sent to full: its queue is full" in caplog.text
 
 
-def test_what_one_of_two_queues_refuses_is_not_sent_again_to_the_other(
-    engine: sa.Engine, rabbitmq: RabbitMQ
-) -> None:
+def test_what_one_of_two_queues_refuses_is_sent_once(engine: sa.Engine, rabbitmq: RabbitMQ) -> None:
     """RabbitMQ refuses a message if one queue does, and gives it to the others."""
     with rabbitmq.channel() as channel:
         channel.queue_declare("full", durable=True, auto_delete=False, arguments=FULL)
@@ -187,9 +185,7 @@ def test_each_thread_sends_over_its_own_connection(engine: sa.Engine, rabbitmq: 
     assert len(sent(rabbitmq)) == 2
 
 
-def test_an_exchange_gets_nothing_of_an_app_that_is_trusted_no_longer(
-    engine: sa.Engine, rabbitmq: RabbitMQ
-) -> None:
+def test_an_exchange_gets_nothing_without_trust(engine: sa.Engine, rabbitmq: RabbitMQ) -> None:
     id = due(engine, VIDEO)
     act(engine, tenants.set_trust, 1, Trust(tasks=("*",)))
 

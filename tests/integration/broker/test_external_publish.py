@@ -85,9 +85,7 @@ def begun(engine: sa.Engine, id: UUID) -> None:
     update_operation(engine, id, not_before=database_now(-1.0))
 
 
-def test_a_due_task_is_sent_under_its_operation_s_id_with_its_arguments(
-    engine: sa.Engine, broker: Broker
-) -> None:
+def test_a_due_task_is_sent_by_its_id_with_its_arguments(engine: sa.Engine, broker: Broker) -> None:
     step = {"args": [1, {"a": None}], "kwargs": {"day": "today"}}
     action = celery_action(engine, since=NOON - MINUTE, step=step)
 

@@ -107,9 +107,7 @@ def run_all(engine: sa.Engine, broker: Broker) -> list[datetime]:
     return ran
 
 
-def test_a_range_is_recorded_by_its_ids_and_runs_in_order(
-    engine: sa.Engine, broker: Broker
-) -> None:
+def test_a_range_is_recorded_by_ids_and_runs_in_order(engine: sa.Engine, broker: Broker) -> None:
     action, first = make_hourly(engine), SEVEN
     expected = [first + n * HOUR for n in range(4)]
 
@@ -141,9 +139,7 @@ def test_an_action_that_cannot_be_filled_is_refused(
         backfill.rehearse(engine, wanted(action, first, first + HOUR), KEPT)
 
 
-def test_a_rehearsal_says_what_it_would_do_and_stores_none(
-    engine: sa.Engine, broker: Broker
-) -> None:
+def test_a_rehearsal_says_all_and_stores_nothing(engine: sa.Engine, broker: Broker) -> None:
     action, first = make_hourly(engine), SEVEN
     make_operation(engine, action, first + HOUR)
 

@@ -144,9 +144,7 @@ def test_runs_that_a_pause_kept_name_it(engine: sa.Engine, overlap: str) -> None
 
 @pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("app", ["default", "rival"])
-def test_a_run_that_waited_for_a_worker_names_what_held_it_if_that_is_of_its_app(
-    engine: sa.Engine, app: str
-) -> None:
+def test_a_run_that_waited_names_what_held_it_if_it_may(engine: sa.Engine, app: str) -> None:
     action, owner = make(engine), make_app(engine, app)
     id = make_operation(engine, make_action(engine, name="long one", app=owner), NOON, app=owner)
     claim_as(engine, id, 1, "tests")

@@ -140,12 +140,16 @@ def test_one_name_twice_is_refused(engine: sa.Engine) -> None:
         apply_all(engine, [make_document(), make_document()], author())
 
 
-def test_manual_runs_of_one_second_are_apart_and_none_follows_a_deletion(engine: sa.Engine) -> None:
+def test_manual_runs_of_one_second_are_operations_of_their_own(engine: sa.Engine) -> None:
     action = make_action(engine, policy={"overlap": "allow"})
 
     ids = {manual.run_now(engine, action.uid, "ann")[0] for _ in range(3)}
+
     assert len(ids) == 3
 
+
+def test_a_deleted_action_cannot_be_changed(engine: sa.Engine) -> None:
+    action = make_action(engine)
     deletion.delete(engine, action.uid, author())
 
     with pytest.raises(NotFound, match="was deleted"):

@@ -64,7 +64,7 @@ def outcomes(engine: sa.Engine) -> int:
     return int(rows) + int(missed or 0)
 
 
-def test_what_a_newer_release_has_is_left(
+def test_what_a_newer_release_scheduled_is_left_to_it(
     engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The older daemon would find the minute due, decide that it is none, and pass over it."""
@@ -156,7 +156,7 @@ def test_what_decides_is_refused_with_another_release_than_the_daemons(
         act(engine, one)
 
 
-def test_a_worker_of_another_release_leaves_a_backfill(
+def test_a_worker_of_another_release_leaves_a_backfill_to_others(
     engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = make_action(engine, name="one")

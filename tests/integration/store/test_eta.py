@@ -98,9 +98,7 @@ def test_what_lies_far_back_is_not_looked_at(engine: sa.Engine) -> None:
 
 
 @pytest.mark.usefixtures("own_steps")
-def test_a_running_operation_shows_it_and_an_ended_one_does_not(
-    engine: sa.Engine, settings: Settings
-) -> None:
+def test_a_running_one_shows_it_and_no_ended_one(engine: sa.Engine, settings: Settings) -> None:
     shown: list[Any] = []
 
     def slow(context: minutebook.StepContext) -> None:

@@ -99,9 +99,7 @@ def test_what_a_dead_broker_keeps_is_overdue_for_that(engine: sa.Engine) -> None
         pytest.param(86_400.0, 1, id="by_a_clock_that_was_ahead"),
     ],
 )
-def test_an_action_that_ran_meanwhile_is_not_overdue(
-    engine: sa.Engine, ran_s: float, alerts: int
-) -> None:
+def test_what_ran_meanwhile_is_not_overdue(engine: sa.Engine, ran_s: float, alerts: int) -> None:
     state = {"action_uid": make_waiting(engine).uid, "last_run_at": database_now(ran_s)}
     execute(engine, sa.insert(action_state).values(state))
 
@@ -175,9 +173,7 @@ def test_what_is_overtaken_again_and_again_is_overdue(engine: sa.Engine, overlap
 
 @pytest.mark.usefixtures("broker")
 @pytest.mark.parametrize("end_at_last", [False, True], ids=["runs", "just ended"])
-def test_what_is_overtaken_while_one_runs_for_long_is_not_overdue(
-    engine: sa.Engine, end_at_last: bool
-) -> None:
+def test_what_a_long_run_overtakes_is_not_overdue(engine: sa.Engine, end_at_last: bool) -> None:
     action = make_action(engine)
     tick_each_minute(engine, action, 1)
     (row,) = rows_of(engine, action)

@@ -37,9 +37,7 @@ def test_the_operations_of_many_apps_are_in_one_order(engine: sa.Engine) -> None
 
 
 @pytest.mark.parametrize("scope", [Scope(1), WHOLE_INSTALLATION], ids=["one", "all"])
-def test_what_a_tick_recorded_at_once_is_paged_by_its_occurrences(
-    engine: sa.Engine, scope: Scope
-) -> None:
+def test_what_was_recorded_at_once_is_paged_by_occurrence(engine: sa.Engine, scope: Scope) -> None:
     now = clock_of(engine).replace(microsecond=0)
     action = make_action(engine)
     ids = [make_operation(engine, action, now - hours * HOUR) for hours in range(9)]
