@@ -13,7 +13,7 @@ from models.operation import OperationState
 from models.store.actions import find as found
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import put_back, refusals
-from models.store.operations.end import Outcome
+from models.store.operations.end import EndResult, Outcome
 from models.store.operations.jobs import next_run
 from models.store.scope import Scope
 from models.store.tenants.closing import closing_rows, next_open
@@ -67,7 +67,7 @@ def lose(connection: sa.Connection, id: UUID) -> object:
     return put_back.take_back_lost(connection, LEASE, 10, NO_ALERTS)
 
 
-def end_as(state: OperationState) -> partial[object]:
+def end_as(state: OperationState) -> partial[EndResult]:
     return partial(end, attempt=1, ending=Outcome(state), alerts=NO_ALERTS)
 
 
