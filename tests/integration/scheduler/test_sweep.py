@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 import sqlalchemy as sa
@@ -50,18 +50,6 @@ def test_no_silent_lease_is_taken_back_before_its_worker_could_renew_it(engine: 
     sweeper._trusted_from = 0.0
 
     assert (at_the_start, tick(engine, None, sweeper).lost) == (0, 1)
-
-
-def test_what_waited_for_one_that_is_gone_is_sent_by_the_tick_that_finds_it(
-    engine: sa.Engine,
-) -> None:
-    id = make_operation(engine, make_action(engine), NOON)
-    update_operation(engine, id, waiting_for=uuid4(), not_before=database_now(-1.0))
-
-    report = run_tick(engine)
-
-    assert (report.released, report.sent) == (1, 1)
-    assert row_of(engine, id)["state"] == "queued"
 
 
 def test_what_comes_back_while_a_tick_sends_waits_for_the_next(
@@ -128,12 +116,10 @@ def test_two_that_sent_the_same_messages_in_other_orders_both_mark_them(engine: 
 
     with ThreadPoolExecutor(2) as pool:
         with engine.begin() as holding:
-            holding.execute(
-                sa.select(operations.c.id).where(operations.c.id == middle).with_for_update()
-            )
-            both = [
-                pool.submit(mark, ids) for ids in ([first, middle, last], [last, middle, first])
-            ]
+            held = sa.select(operations.c.id).where(operations.c.id == middle)
+            holding.execute(held.with_for_update())
+            orders = ([first, middle, last], [last, middle, first])
+            both = [pool.submit(mark, ids) for ids in orders]
             assert wait_for(lambda: locks_waited_for(engine) == 2, 20)
         for one in both:
             one.result()
@@ -188,9 +174,7 @@ def test_what_the_broker_took_before_it_broke_is_not_sent_again(
     assert [one.id for one in again] == [ready[1].id]
 
 
-def test_what_an_end_releases_is_sent_in_its_order_not_by_age(
-    engine: sa.Engine, broker: Broker
-) -> None:
+def test_what_an_end_releases_is_sent_in_its_order(engine: sa.Engine, broker: Broker) -> None:
     older, newer = make_ready(engine, 2)
 
     send_ended(engine, EndResult(OperationState.SUCCESS, [newer, older]))

@@ -76,9 +76,7 @@ def owed(engine: sa.Engine) -> int:
 
 
 @pytest.mark.parametrize("is_outage", [False, True], ids=["alone", "names_an_outage"])
-def test_a_retry_that_finds_a_newer_one_running_has_failed(
-    engine: sa.Engine, is_outage: bool
-) -> None:
+def test_a_retry_that_meets_a_newer_one_has_failed(engine: sa.Engine, is_outage: bool) -> None:
     action = made(engine)
     id = failed_once(engine, action)
     started(engine, action, 1)
@@ -118,17 +116,6 @@ def test_a_retry_that_an_older_one_overlaps_has_failed_for_that(engine: sa.Engin
     assert end_of(engine, id) == ("failed", reason, "no ink")
 
 
-def test_without_a_failed_attempt_it_is_skipped_as_before(engine: sa.Engine) -> None:
-    action = made(engine)
-    id = make_operation(engine, action, NOON)
-    running = started(engine, action, 1)
-
-    asked(engine, id)
-
-    assert end_of(engine, id) == ("skipped", f"overlap: {running} was running", None)
-    assert owed(engine) == 0
-
-
 def test_where_operations_may_overlap_a_retry_runs_beside_newer_ones(engine: sa.Engine) -> None:
     action = made(engine, overlap="allow")
     id = failed_once(engine, action)
@@ -138,9 +125,7 @@ def test_where_operations_may_overlap_a_retry_runs_beside_newer_ones(engine: sa.
 
 
 @pytest.mark.parametrize("triggerer", ["Scheduled action", "tests"])
-def test_a_retry_is_overtaken_only_by_the_start_of_a_scheduled_one(
-    engine: sa.Engine, triggerer: str
-) -> None:
+def test_only_the_start_of_a_scheduled_one_ends_a_retry(engine: sa.Engine, triggerer: str) -> None:
     action = made(engine)
     id = failed_once(engine, action)
     newer = make_operation(engine, action, NOON + MINUTE, triggerer)
@@ -193,9 +178,7 @@ def test_a_retry_behind_one_that_a_pause_skips_has_failed_too(engine: sa.Engine)
 
 
 @pytest.mark.parametrize("why", ["paused", "recipient"])
-def test_a_retry_that_a_worker_of_the_application_would_run_has_failed(
-    engine: sa.Engine, why: str
-) -> None:
+def test_a_retry_of_a_task_of_the_application_has_failed(engine: sa.Engine, why: str) -> None:
     action = celery_action(engine, hooks=HOOKS)
     id = failed_once(engine, action)
     if why == "recipient":

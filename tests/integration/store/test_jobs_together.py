@@ -51,30 +51,22 @@ def take(engine: sa.Engine, id: UUID) -> JobToDo | None:
     return claims.take(installation_on(engine, settings_in_use()), ClaimRequest(id, 1, "worker"))
 
 
-def started(taken: Taken) -> set[UUID]:
-    return set(taken.jobs)
-
-
 def test_jobs_start_together_as_if_each_were_claimed(engine: sa.Engine) -> None:
     together, alone = make_jobs(engine, 3), make_due(engine, make_job(engine))
     assert take(engine, alone) is not None
 
     taken = take_all(engine, together)
 
-    assert (started(taken), taken.undecided) == (set(together), set())
-    rows = [row_of(engine, id) for id in together]
+    assert (set(taken.jobs), taken.undecided) == (set(together), set())
     own = row_of(engine, alone)
-    assert [row["worker"] for row in rows] == [f"worker of {id}" for id in together]
-    same = {key for key in own if own[key] is None}
-    for row in rows:
-        assert row["state"] == "running"
-        assert same == {key for key in row if row[key] is None}
+    for id in together:
+        row = row_of(engine, id)
+        (attempt,) = act(engine, attempts_of, id)
+        assert row["state"] == attempt["state"] == "running"
+        assert row["worker"] == attempt["worker"] == f"worker of {id}"
+        assert {key for key in row if row[key] is None} == {key for key in own if own[key] is None}
         assert row["steps"][0].keys() == own["steps"][0].keys()
         assert row["started_at"] == row["first_started_at"] == row["heartbeat_at"]
-    for row in (*rows, own):
-        (attempt,) = act(engine, attempts_of, row["id"])
-        assert (attempt["attempt"], attempt["state"]) == (1, "running")
-        assert attempt["worker"] == row["worker"]
 
 
 def test_an_attempt_is_taken_once(engine: sa.Engine) -> None:
@@ -86,8 +78,8 @@ def test_an_attempt_is_taken_once(engine: sa.Engine) -> None:
     late = take_all(engine, ids, attempt=1)
     again = take_all(engine, ids, attempt=2)
 
-    assert (started(late), late.undecided) == (set(), set())
-    assert (started(again), again.undecided) == ({ids[0]}, set())
+    assert (set(late.jobs), late.undecided) == (set(), set())
+    assert (set(again.jobs), again.undecided) == ({ids[0]}, set())
 
 
 def test_of_one_action_only_the_first_starts(engine: sa.Engine) -> None:
@@ -98,7 +90,7 @@ def test_of_one_action_only_the_first_starts(engine: sa.Engine) -> None:
     taken = take_all(engine, [first, second, other])
     refused = take(engine, second)
 
-    assert (started(taken), taken.undecided) == ({first, other}, {second})
+    assert (set(taken.jobs), taken.undecided) == ({first, other}, {second})
     assert (refused, row_of(engine, second)["state"]) == (None, "skipped")
 
 
@@ -106,7 +98,7 @@ def test_operations_that_may_overlap_start_together(engine: sa.Engine) -> None:
     action = make_job(engine, policy=ALLOW)
     ids = [make_due(engine, action, number) for number in range(3)]
 
-    assert started(take_all(engine, ids)) == set(ids)
+    assert set(take_all(engine, ids).jobs) == set(ids)
 
 
 def test_what_a_rule_may_keep_back_is_left_to_that_rule(engine: sa.Engine) -> None:
@@ -118,7 +110,7 @@ def test_what_a_rule_may_keep_back_is_left_to_that_rule(engine: sa.Engine) -> No
 
     taken = take_all(engine, [*kept, free])
 
-    assert (started(taken), taken.undecided) == ({free}, set(kept))
+    assert (set(taken.jobs), taken.undecided) == ({free}, set(kept))
     assert [row_of(engine, id)["state"] for id in kept] == ["queued", "queued"]
 
 
@@ -137,15 +129,13 @@ def test_a_start_at_the_same_moment_spoils_no_job(engine: sa.Engine) -> None:
     (taken,) = found
     left = taken.undecided - {second}
     assert second in taken.undecided
-    assert started(taken) | left == {other}
+    assert set(taken.jobs) | left == {other}
     for id in left:
         assert take(engine, id) is not None
 
 
 @pytest.mark.usefixtures("postgresql")
-def test_what_another_process_is_taking_is_left_to_it(
-    home_of: Callable[[str], Settings],
-) -> None:
+def test_what_another_process_is_taking_is_left_to_it(home_of: Callable[[str], Settings]) -> None:
     """On SQLite a writer is alone."""
     engine = make_engine(home_of("postgresql"))
     held, free = make_jobs(engine, 2)
@@ -154,8 +144,8 @@ def test_what_another_process_is_taking_is_left_to_it(
 
         taken = take_all(engine, [held, free])
 
-    assert (started(taken), taken.undecided) == ({free}, set())
-    assert started(take_all(engine, [held])) == {held}
+    assert (set(taken.jobs), taken.undecided) == ({free}, set())
+    assert set(take_all(engine, [held]).jobs) == {held}
     engine.dispose()
 
 
