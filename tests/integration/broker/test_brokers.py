@@ -1,19 +1,23 @@
-"""Connections to our broker and to the application's: which one, how often they are tried."""
+"""Our broker and the application's: which one, how often it is tried, and what lies in it."""
 
+import json
 import re
 from collections.abc import Iterator
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID, uuid4
 
 import pytest
 import sqlalchemy as sa
 from kombu.utils import functional
 from pydantic import SecretStr
 
-from broker.app import app, configure, sending_connection
+from broker.app import app, configure, kept_producer, publish, publish_one, sending_connection
 from broker.celery_rules import rules_of
 from broker.consumer import RejectingConsumer
+from models.store.operations.reserve import Message
+from models.worker_kinds import EXECUTE_HEAVY, EXECUTE_QUICK, METATASK_SCHEDULE
 from runtime.config import Settings, load_settings
 from scheduler.changes import Change
 from services.doctor.celery import check_broker
@@ -38,12 +42,6 @@ def _as_before(settings: Settings) -> Iterator[None]:
     configure(settings)
 
 
-def consumer_of(settings: Settings, url: str) -> RejectingConsumer:
-    configure(settings.model_copy(update={"broker_url": SecretStr(url)}))
-    worker = SimpleNamespace(use_eventloop=False)
-    return RejectingConsumer(on_task_request=print, app=app, controller=worker)
-
-
 def announced(caplog: pytest.LogCaptureFixture) -> list[float]:
     """Return the pauses before the next tries, as the worker's log names them."""
     return [float(text) for text in re.findall(r"Trying again in ([\d.]+) seconds", caplog.text)]
@@ -61,7 +59,10 @@ def test_tries_are_at_most_five_seconds_apart(
             raise NoMoreTries
 
     monkeypatch.setattr(functional, "sleep", sleep)
-    consumer = consumer_of(settings, f"{scheme}://127.0.0.1:{free_port()}")
+    url = SecretStr(f"{scheme}://127.0.0.1:{free_port()}")
+    configure(settings.model_copy(update={"broker_url": url}))
+    worker = SimpleNamespace(use_eventloop=False)
+    consumer = RejectingConsumer(on_task_request=print, app=app, controller=worker)
 
     with pytest.raises(NoMoreTries):
         consumer.connection_for_read()
@@ -167,3 +168,78 @@ def test_while_our_broker_is_down_the_application_s_tasks_go_on(
     assert {row["state"] for row in rows_of(engine, theirs)} == {"handed_over"}
     assert row_of(engine, waiting)["state"] == "handed_over"
     assert len(celery_messages(broker, database=SHOP)) == 2
+
+
+def sent(settings: Settings) -> Message:
+    configure(settings)
+    message = Message(uuid4(), 1, EXECUTE_QUICK, "quick")
+    list(publish([message]))
+    return message
+
+
+def test_a_message_that_is_taken_leaves_nothing_there(settings: Settings, broker: Broker) -> None:
+    sent(settings)
+
+    with app.connection_for_read() as connection:
+        taken = connection.SimpleQueue("minutebook.quick").get(block=False)
+        with broker.client() as client:
+            left = [
+                key for key in client.scan_iter() if b"unacked" in key or key == b"minutebook.quick"
+            ]
+        taken.ack()
+
+    assert left == []
+
+
+@pytest.mark.parametrize("closes", [False, True], ids=["rejected", "closed"])
+def test_a_message_put_back_is_as_it_was(settings: Settings, broker: Broker, closes: bool) -> None:
+    message = sent(settings)
+
+    with app.connection_for_read() as connection:
+        taken = connection.SimpleQueue("minutebook.quick").get(block=False)
+        if not closes:
+            taken.requeue()
+    with app.connection_for_read() as connection:
+        again = connection.SimpleQueue("minutebook.quick").get(block=False)
+        again.ack()
+
+    assert (again.body, again.headers) == (taken.body, taken.headers)
+    assert broker.messages("quick") == []
+    assert again.headers["id"] == str(message.id)
+
+
+QUEUES = ("quick", "100%(id)s", "ünïcode")
+
+
+def pushed(broker: Broker, queue: str) -> list[dict[str, Any]]:
+    """Return the items of a queue, oldest first, without what is random."""
+    with broker.client() as client:
+        items = [json.loads(raw) for raw in client.lrange(f"minutebook.{queue}", 0, -1)[::-1]]
+        client.delete(f"minutebook.{queue}")
+    for one in items:
+        tag = one["properties"].pop("delivery_tag")
+        assert UUID(tag)  # 128 bits; kombu writes hyphens between them
+    return items
+
+
+def test_a_message_is_what_kombu_pushes(settings: Settings, broker: Broker) -> None:
+    configure(settings)
+    tasks = (EXECUTE_QUICK, EXECUTE_HEAVY, METATASK_SCHEDULE)
+    for queue in QUEUES:
+        messages = [Message(uuid4(), number, task, queue) for number in (1, 70) for task in tasks]
+        list(publish(messages))
+        ours = pushed(broker, queue)
+        for message in messages:
+            publish_one(kept_producer(), message)
+
+        assert ours == pushed(broker, queue)
+        assert [one["headers"]["id"] for one in ours] == [str(one.id) for one in messages]
+
+
+def test_each_message_has_a_tag_of_its_own(settings: Settings, broker: Broker) -> None:
+    configure(settings)
+    list(publish([Message(uuid4(), 1, EXECUTE_QUICK, "quick") for _ in range(1_200)]))
+
+    with broker.client() as client:
+        items = [json.loads(raw) for raw in client.lrange("minutebook.quick", 0, -1)]
+    assert len({one["properties"]["delivery_tag"] for one in items}) == 1_200

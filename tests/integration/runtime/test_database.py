@@ -22,11 +22,16 @@ from runtime.db_retry import in_transaction
 from services import installation
 from services.installation import Installation, migrate
 from tests.servers import PostgreSQL
+from tests.transactions import act, execute, fetched
 
 
 @pytest.fixture
 def settings(home_of: Callable[[str], Settings]) -> Settings:
     return home_of("postgresql")
+
+
+def shown(connection: sa.Connection, *names: str) -> list[str]:
+    return [connection.execute(sa.text(f"SHOW {name}")).scalar_one() for name in names]
 
 
 def backend(engine: sa.Engine) -> int:
@@ -40,9 +45,7 @@ def test_a_connection_that_died_while_idle_is_replaced(
     monkeypatch.setattr(postgresql_engine, "PING_AFTER_IDLE_S", 0.0)
     first = backend(engine)
     other = make_engine(settings)
-    with other.begin() as connection:
-        ended = sa.text("SELECT pg_terminate_backend(:pid, 5000)")
-        assert connection.execute(ended, {"pid": first}).scalar_one()
+    assert fetched(other, sa.text(f"SELECT pg_terminate_backend({first}, 5000)")).scalar_one()
     other.dispose()
 
     assert backend(engine) != first
@@ -50,24 +53,20 @@ def test_a_connection_that_died_while_idle_is_replaced(
 
 def test_what_a_database_has_by_default_changes_nothing(settings: Settings) -> None:
     made = make_engine(settings)
-    with made.begin() as connection:
-        for default in (
-            "datestyle = 'German, DMY'",
-            "default_transaction_isolation = 'serializable'",
-            "lock_timeout = '1ms'",
-            "client_encoding = 'LATIN1'",
-            "timezone = 'Asia/Tokyo'",
-        ):
-            connection.execute(sa.text(f"ALTER DATABASE {made.url.database} SET {default}"))
+    for default in (
+        "datestyle = 'German, DMY'",
+        "default_transaction_isolation = 'serializable'",
+        "lock_timeout = '1ms'",
+        "client_encoding = 'LATIN1'",
+        "timezone = 'Asia/Tokyo'",
+    ):
+        execute(made, sa.text(f"ALTER DATABASE {made.url.database} SET {default}"))
     made.dispose()
 
     with make_engine(settings).begin() as connection:
         now = read_clock(connection)
         text = connection.execute(sa.text("SELECT 'zwölf ☂'")).scalar_one()
-        in_use = [
-            connection.execute(sa.text(f"SHOW {name}")).scalar_one()
-            for name in ("transaction_isolation", "lock_timeout", "timezone")
-        ]
+        in_use = shown(connection, "transaction_isolation", "lock_timeout", "timezone")
 
     assert abs(now - utc_now()) < timedelta(hours=1)
     assert text == "zwölf ☂"
@@ -84,10 +83,7 @@ def test_what_the_url_sets_holds_beside_what_each_connection_has(settings: Setti
         driver = connection.connection.driver_connection
         assert driver is not None
         waits_s = driver.info.get_parameters()["connect_timeout"]
-        in_use = [
-            connection.execute(sa.text(f"SHOW {name}")).scalar_one()
-            for name in ("search_path", "application_name", "jit")
-        ]
+        in_use = shown(connection, "search_path", "application_name", "jit")
     made.dispose()
 
     assert (in_use, waits_s) == (["elsewhere", "shop", "off"], "9")
@@ -119,19 +115,16 @@ def test_a_connection_in_use_is_not_asked_each_time(engine: sa.Engine) -> None:
     assert len(seen) == 2
 
 
-def test_a_transaction_in_no_hurry_does_not_wait_for_the_disk_and_the_next_one_does(
-    engine: sa.Engine,
-) -> None:
-    shown = sa.text("SHOW synchronous_commit")
+def test_a_transaction_in_no_hurry_waits_for_no_disk_and_the_next_does(engine: sa.Engine) -> None:
     with engine.begin() as connection:
         # The tests' server has it off.
         connection.execute(sa.text("SET synchronous_commit = on"))
     with unhurried(engine) as connection:
-        first = connection.execute(shown).scalar_one()
+        first = shown(connection, "synchronous_commit")
     with engine.begin() as connection:
-        second = connection.execute(shown).scalar_one()
+        second = shown(connection, "synchronous_commit")
 
-    assert (first, second) == ("off", "on")
+    assert (first, second) == (["off"], ["on"])
 
 
 def test_a_glance_has_no_transaction_and_leaves_none_to_the_next_user(engine: sa.Engine) -> None:
@@ -158,9 +151,7 @@ def test_an_error_does_not_show_what_a_statement_was_given(
     assert "a secret" not in str(failed.value)
 
 
-def test_requests_that_come_at_once_share_one_engine(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_requests_share_one_engine(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = Installation(settings.home)
     migrate(opened)
     both_ask = Barrier(2)
@@ -188,20 +179,16 @@ def test_a_migration_and_a_refused_schema_keep_no_connection(settings: Settings)
     looker = make_engine(settings)
     its_own = "datname = current_database() AND pid <> pg_backend_pid()"
 
-    def others() -> int:
-        with looker.begin() as connection:
-            query = sa.text(f"SELECT count(*) FROM pg_stat_activity WHERE {its_own}")
-            return int(connection.execute(query).scalar_one())
+    others = sa.text(f"SELECT count(*) FROM pg_stat_activity WHERE {its_own}")
 
     migrate(opened)
-    with looker.begin() as connection:
-        connection.execute(sa.text("UPDATE minutebook_version SET version_num = '9999_newer'"))
-        key_values.set_value(connection, KERNEL.works_from, "9999_newer")
+    execute(looker, sa.text("UPDATE minutebook_version SET version_num = '9999_newer'"))
+    act(looker, key_values.set_value, KERNEL.works_from, "9999_newer")
     for _ in range(2):
         with pytest.raises(SchemaNewer):
             _ = opened.engine
 
-    assert wait_for(lambda: others() == 0, 10)
+    assert wait_for(lambda: fetched(looker, others).scalar_one() == 0, 10)
     looker.dispose()
 
 

@@ -58,21 +58,16 @@ def test_the_next_client_of_a_session_inherits_nothing(
     engine.dispose()
 
     name = str(settings.effective_database_url.database)
-    by_pooler, direct = (_other_client(server.url(name)) for server in (pooler, postgresql))
+    urls = (
+        one.url(name).replace("postgresql:", "postgresql+psycopg:") for one in (pooler, postgresql)
+    )
+    by_pooler, direct = (sa.create_engine(url, poolclass=sa.NullPool) for url in urls)
     with by_pooler.connect() as next_client, direct.connect() as untouched:
         its = next_client.execute(sa.text("SELECT pg_backend_pid()")).scalar_one()
         assert (its, shown(next_client)) == (session, shown(untouched))
 
 
-def _other_client(url: str) -> sa.Engine:
-    return sa.create_engine(
-        url.replace("postgresql:", "postgresql+psycopg:"), poolclass=sa.NullPool
-    )
-
-
-def test_the_statements_of_connections_that_share_a_session_are_kept_apart(
-    engine: sa.Engine,
-) -> None:
+def test_statements_of_connections_that_share_a_session_are_kept_apart(engine: sa.Engine) -> None:
     with engine.connect() as first, engine.connect() as second:
         answers = []
         for _ in range(OFTEN):
