@@ -66,16 +66,56 @@ def test_a_tick_with_its_sweep_reads_what_is_due(filled: Filled, statements: Sta
     assert (recorded, report.lost, report.released) == (len(filled.due), STALE, WAITING)
     assert report.missed > 0
     assert report.overtaken > 0
-    assert_indexed(
-        statements,
-        "action_cursor_due",
-        "operations_unstarted",
-        "operations_waiting",
-        "operations_heartbeat_stale",
-        "operations_to_send",
-        "operations_overdue",
-        "notices_owed",
-    )
+    of_operations = ("unstarted", "waiting", "heartbeat_stale", "to_send", "overdue")
+    its = (f"operations_{one}" for one in of_operations)
+    assert_indexed(statements, "action_cursor_due", *its, "notices_owed")
+
+
+def look_over(connection: sa.Connection, filled: Filled) -> None:
+    overview.running(connection, WHOLE_INSTALLATION, 12)
+    overview.coming(connection, WHOLE_INSTALLATION, 12)
+    overview.errors(connection, WHOLE_INSTALLATION, filled.now - timedelta(hours=1), 12)
+    overview.counts(connection, WHOLE_INSTALLATION, filled.now, MINUTE)
+    overview.troubled(connection, WHOLE_INSTALLATION, filled.now)
+
+
+def page(connection: sa.Connection, _filled: Filled) -> None:
+    for scope in (Scope(1), WHOLE_INSTALLATION):
+        search.page(connection, search.Asked(scope, search.ActionFilter(), ("a", 1)), 50)
+    users.page(connection, 1, "a", 50)
+    actions.find(connection, 1, "action 7", WHOLE_INSTALLATION)
+
+
+def page_of_troubled(connection: sa.Connection, _filled: Filled) -> None:
+    wanted = search.ActionFilter(standing=search.Standing.TROUBLED)
+    search.page(connection, search.Asked(WHOLE_INSTALLATION, wanted), 50)
+
+
+def longest_look_back(connection: sa.Connection, _filled: Filled) -> None:
+    assert actions.longest_look_back(connection, timedelta(days=90)) is None
+
+
+@pytest.mark.parametrize(
+    ("look", "indexes"),
+    [
+        (look_over, ("operations_recent", "operations_troubled", "action_cursor_due")),
+        (page, ()),
+        (page_of_troubled, ("actions_quarantined", "operations_troubled")),
+        (longest_look_back, ("actions_look_back",)),
+    ],
+)
+def test_a_page_reads_what_it_shows(
+    filled: Filled,
+    statements: Statements,
+    look: Callable[[sa.Connection, Filled], None],
+    indexes: tuple[str, ...],
+) -> None:
+    statements.is_repeated = look in (page, longest_look_back)
+
+    with statements.captured(), reading(filled.engine) as connection:
+        look(connection, filled)
+
+    assert_indexed(statements, *indexes)
 
 
 def test_cursors_that_are_left_out_or_waited_for(filled: Filled, statements: Statements) -> None:
@@ -90,11 +130,7 @@ def test_cursors_that_are_left_out_or_waited_for(filled: Filled, statements: Sta
 
 
 @pytest.mark.parametrize(
-    ("overlap", "outcome"),
-    [
-        ("skip", NotClaimed.SKIPPED),
-        ("replace", NotClaimed.WAITS),
-    ],
+    ("overlap", "outcome"), [("skip", NotClaimed.SKIPPED), ("replace", NotClaimed.WAITS)]
 )
 def test_a_claim_beside_a_running_one(
     filled: Filled, statements: Statements, overlap: str, outcome: NotClaimed
@@ -196,17 +232,7 @@ def test_a_downtime_reads_what_was_recorded_lately(filled: Filled, statements: S
     assert_indexed(statements, *(["operations_recent"] if is_postgresql else []))
 
 
-def test_the_longest_look_back_is_found(filled: Filled, statements: Statements) -> None:
-    with statements.captured(), reading(filled.engine) as connection:
-        found = actions.longest_look_back(connection, timedelta(days=90))
-
-    assert found is None
-    assert_indexed(statements, "actions_look_back")
-
-
-def test_what_is_overdue_is_found_among_what_was_overtaken(
-    filled: Filled, statements: Statements
-) -> None:
+def test_what_is_overdue_is_found_among_overtaken(filled: Filled, statements: Statements) -> None:
     _, first, second = make(filled, "overtaken")
     long_ago = filled.now - 20 * MINUTE
     update_operation(
@@ -222,31 +248,7 @@ def test_what_is_overdue_is_found_among_what_was_overtaken(
     assert_indexed(statements, "operations_overdue", "operations_recent")
 
 
-def test_an_action_is_found_with_its_health(filled: Filled, statements: Statements) -> None:
-    action, _, _ = make(filled, "healthy")
-
-    with statements.captured(), filled.engine.begin() as connection:
-        actions.find(connection, 1, action.name, WHOLE_INSTALLATION)
-
-    assert_indexed(statements)
-
-
-def test_an_overview_reads_what_it_shows(filled: Filled, statements: Statements) -> None:
-    statements.is_repeated = False
-
-    with statements.captured(), reading(filled.engine) as connection:
-        overview.running(connection, WHOLE_INSTALLATION, 12)
-        overview.coming(connection, WHOLE_INSTALLATION, 12)
-        overview.errors(connection, WHOLE_INSTALLATION, filled.now - timedelta(hours=1), 12)
-        overview.counts(connection, WHOLE_INSTALLATION, filled.now, MINUTE)
-        overview.troubled(connection, WHOLE_INSTALLATION, filled.now)
-
-    assert_indexed(statements, "operations_recent", "operations_troubled", "action_cursor_due")
-
-
-def test_what_runs_and_waits_of_a_small_app_is_found_among_what_does(
-    filled: Filled, statements: Statements
-) -> None:
+def test_what_runs_and_waits_of_an_app_is_found(filled: Filled, statements: Statements) -> None:
     statements.is_repeated = False
     app = Scope(1)
 
@@ -261,9 +263,7 @@ def test_what_runs_and_waits_of_a_small_app_is_found_among_what_does(
     assert [one.index for one in reads].count("operations_one_running") > 1
 
 
-def test_the_last_runs_of_actions_are_read_whatever_ran_before(
-    filled: Filled, statements: Statements
-) -> None:
+def test_the_last_runs_are_read_whatever_ran_before(filled: Filled, statements: Statements) -> None:
     # As those of many users whom one event is about.
     at_once = sa.update(operations).where(operations.c.action_uid == filled.due[0])
     with filled.engine.begin() as connection:
@@ -276,21 +276,7 @@ def test_the_last_runs_of_actions_are_read_whatever_ran_before(
     assert_indexed(statements, "operations_of_action")
 
 
-def test_actions_that_need_attention_are_found_by_what_troubles_them(
-    filled: Filled, statements: Statements
-) -> None:
-    statements.is_repeated = False
-    wanted = search.ActionFilter(standing=search.Standing.TROUBLED)
-
-    with statements.captured(), reading(filled.engine) as connection:
-        search.page(connection, search.Asked(WHOLE_INSTALLATION, wanted), 50)
-
-    assert_indexed(statements, "actions_quarantined", "operations_troubled")
-
-
-def test_a_small_app_counts_its_actions_and_finds_those_that_refresh(
-    filled: Filled, statements: Statements
-) -> None:
+def test_an_app_counts_actions_and_finds_refreshes(filled: Filled, statements: Statements) -> None:
     at = filled.now + timedelta(hours=1)
     refresh = make_action(filled.engine, name="fresh", operations={"refresh": True})
     its_own = action_cursor.c.action_uid == refresh.uid
@@ -340,9 +326,7 @@ def test_the_newest_operations_are_read_by_when_they_were_recorded(
     assert index in statements.indexes()
 
 
-def test_a_page_of_runs_in_a_rare_state_reads_no_history(
-    filled: Filled, statements: Statements
-) -> None:
+def test_a_page_of_a_rare_state_reads_no_history(filled: Filled, statements: Statements) -> None:
     if filled.engine.dialect.name == "sqlite":
         pytest.skip("SQLite takes a partial index only where its condition is written out")
 
@@ -396,18 +380,6 @@ def test_a_job_and_a_page_of_jobs_are_found(filled: Filled, statements: Statemen
     place = [one["name"] for one in page].index("another job")
     assert (found["name"], len(rest)) == ("another job", len(page) - place - 1)
     assert_indexed(statements, "actions_jobs")
-
-
-def test_a_page_of_actions_and_one_of_users_are_found(
-    filled: Filled, statements: Statements
-) -> None:
-    with statements.captured(), reading(filled.engine) as connection:
-        for scope in (Scope(1), WHOLE_INSTALLATION):
-            wanted = search.Asked(scope, search.ActionFilter(), ("a", 1))
-            search.page(connection, wanted, 50)
-        users.page(connection, 1, "a", 50)
-
-    assert_indexed(statements)
 
 
 @pytest.mark.usefixtures("allowed")
