@@ -27,6 +27,8 @@ OPS = "ops@example.com"
 # Who is alerted of the first failure.
 ALERTED = {"SCHED_ALERT_MAIL": OPS, "SCHED_ALERT_AFTER": "1"}
 Step = Callable[[minutebook.StepContext], Any]
+# Tells a channel of a URL.
+Tell = Callable[..., None]
 
 
 def only_notice(engine: sa.Engine) -> sa.RowMapping:

@@ -10,21 +10,18 @@ from uuid import UUID
 import apprise
 import pytest
 import sqlalchemy as sa
-from pydantic import SecretStr
 
 from broker.app import configure
 from models.errors import InvalidDocument
 from models.notices import NoticeKind, Target
 from models.store.notices import Notice, findings
 from models.store.notices.findings import Found
-from runtime.config import InvalidSetting, Settings, load_settings
-from runtime.sections import HookSettings
+from runtime.config import InvalidSetting, load_settings
 from tasks.notices import link_of
-from tasks.notices.channel import send, with_incident
+from tasks.notices.channel import with_incident
 from tasks.outgoing.failures import Undelivered
-from tasks.outgoing.mail.message import Content
 from tests.celery_messages import allowing, celery_action
-from tests.integration.tasks.crew import ANN, NOON, Crew
+from tests.integration.tasks.crew import ANN, NOON, Crew, Tell
 from tests.receiver import Receiver
 from tests.ticks import MINUTE, run_tick
 from tests.transactions import act, execute
@@ -152,15 +149,14 @@ def test_a_wrong_channel_names_its_variable_and_no_secret(
 
 
 @pytest.mark.parametrize("url", ["slack://hunter2", "nope://hunter2", "json://127.0.0.1:1/hunter2"])
-def test_neither_an_error_nor_a_log_shows_a_channel_s_url(tmp_path: Path, url: str) -> None:
-    its = Settings(home=tmp_path, notify={"ops": SecretStr(url)})
+def test_neither_an_error_nor_a_log_shows_a_channel_s_url(tell: Tell, url: str) -> None:
     root, kept = logging.getLogger(), BufferingHandler(1_000)
     root.addHandler(kept)
     level = root.level
     root.setLevel(logging.DEBUG)
     try:
         with pytest.raises(Undelivered) as refused:
-            send("ops", Content("a title", "a text"), "minutebook-1", its, is_good=True)
+            tell(url, allow_private=False)
     finally:
         root.removeHandler(kept)
         root.setLevel(level)
@@ -169,11 +165,8 @@ def test_neither_an_error_nor_a_log_shows_a_channel_s_url(tmp_path: Path, url: s
     assert not [one for one in said if "hunter2" in one or "127.0.0.1" in one]
 
 
-def test_a_text_is_no_markup(tmp_path: Path, web: Receiver) -> None:
-    url = SecretStr(web.url.replace("http://", "json://") + "?format=html")
-    its = Settings(home=tmp_path, notify={"ops": url}, hook=HookSettings(allow_private=True))
-
-    send("ops", Content("a title", "a < b\nand more"), "minutebook-1", its, is_good=True)
+def test_a_text_is_no_markup(tell: Tell, web: Receiver) -> None:
+    tell(f"{web.url}?format=html", text="a < b\nand more")
 
     assert posted(web)[0]["message"] == "a&nbsp;&lt;&nbsp;b<br/>and&nbsp;more"
 

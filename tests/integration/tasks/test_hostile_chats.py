@@ -1,41 +1,20 @@
 """A chat's server that answers without end, too slowly or from elsewhere, and texts that lie."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import psutil
 import pytest
-from pydantic import SecretStr
 
 from runtime.clock import monotonic
-from runtime.config import Settings
-from runtime.sections import HookSettings
-from tasks.notices.channel import send
 from tasks.outgoing.failures import Undelivered
-from tasks.outgoing.mail.message import Content
 from tests.hostile.raw_server import endless, raw_server
+from tests.integration.tasks.crew import Tell
 from tests.receiver import Receiver, receiver
 
-MESSAGE = Content("a title", "a text")
 MOST_MIB = 50
 TOO_LONG = (
     "^channel ops takes longer than SCHED_HOOK_TIMEOUT_S=1; "
     "check its service, or raise SCHED_HOOK_TIMEOUT_S$"
 )
 HEAD = b"HTTP/1.1 200 OK\r\n"
-Tell = Callable[..., None]
-
-
-@pytest.fixture
-def tell(tmp_path: Path) -> Callable[..., None]:
-    def told(url: str, content: Content = MESSAGE, **hook: Any) -> None:
-        notify = {"ops": SecretStr(url.replace("http://", "json://"))}
-        its = HookSettings(**{"allow_private": True, "timeout_s": 20, **hook})
-        settings = Settings(home=tmp_path, notify=notify, hook=its)
-        send("ops", content, "minutebook-1", settings, is_good=True)
-
-    return told
 
 
 @pytest.fixture
@@ -117,7 +96,7 @@ def test_what_a_text_holds_mentions_nobody_and_hides_no_link(tell: Tell, web: Re
         " [all is well](http://evil.example) <http://evil.example|all is well>"
     )
 
-    tell(web.url, Content(text, f"error {text}"))
+    tell(web.url, text, f"error {text}")
 
     (got,) = web.got
     said = got.body.decode()

@@ -15,7 +15,6 @@ from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_state, notices
 from runtime.clock import wait_for
 from runtime.sections.processes import WorkerSettings
-from scheduler.changes import Change
 from scheduler.on_demand.cancel import cancel
 from tests.factories import row_of
 from tests.integration.tasks.crew import ANN, NOON, Step, Work
@@ -162,29 +161,23 @@ def known(work: Work) -> sa.RowMapping:
     return fetched(work.engine, sa.select(action_state)).mappings().one()
 
 
-def make_counter(work: Work, worked: list[int], most: int) -> Change:
-    """Store an action that works off items, at most so many of them before its time is over."""
-
-    def count(context: minutebook.StepContext) -> StepResult:
-        begun = len(worked)
-        while context.checkpoint.get("done", 0) < ITEMS:
-            if len(worked) - begun >= most:
-                while not context.should_stop():
-                    pass
-                assert not context.time_left()
-                return StepResult("stopped in time", StepOutcome.PARTIAL)
-            item = context.checkpoint.get("done", 0)
-            worked.append(item)
-            context.checkpoint["done"] = item + 1
-        return StepResult("all counted")
-
-    policy = {"time_limit": "PT1S", "overlap": "allow"}
-    return work.action(count, policy=policy, hooks={"on_failure": [ANN], "on_success": [ANN]})
-
-
 def test_three_operations_work_off_what_one_has_no_time_for(work: Work) -> None:
     worked: list[int] = []
-    action = make_counter(work, worked, most=2)
+
+    def count(context: minutebook.StepContext) -> StepResult:
+        """Work off two items before the time is over, or what is left of them."""
+        done = context.checkpoint.get("done", 0)
+        worked.extend(items := range(done, min(done + 2, ITEMS)))
+        context.checkpoint["done"] = done + len(items)
+        if len(worked) == ITEMS:
+            return StepResult("all counted")
+        while not context.should_stop():
+            pass
+        assert not context.time_left()
+        return StepResult("stopped in time", StepOutcome.PARTIAL)
+
+    policy = {"time_limit": "PT1S", "overlap": "allow"}
+    action = work.action(count, policy=policy, hooks={"on_failure": [ANN], "on_success": [ANN]})
     ids = [work.operation(action, number) for number in range(3)]
 
     ends = [work.attempt(id) for id in ids[:2]]
