@@ -12,7 +12,6 @@ from data.fetch.downloads import download, probe
 from data.fetch.sources import Fetched, fetch, source_of
 from data.settings import FetchSettings, Settings
 from minutebook.testing import make_context
-from runtime.clock import monotonic
 from runtime.egress.request import Request
 from tasks.bounded.limits import Watch
 from tests.servers import free_port
@@ -93,18 +92,16 @@ def test_a_packed_response_is_refused_unread(web: WebSource, tmp_path: Path, enc
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(Page(b"x" * 10_000, trickle_s=0.05), id="trickles"),
-        pytest.param(Page(b"x", trickle_s=60), id="says_nothing"),
+        pytest.param(Page(b"x" * 10_000, trickle_s=0.2), id="trickles"),
+        pytest.param(Page(b"x", trickle_s=6000), id="says_nothing"),
     ],
 )
 def test_a_server_that_is_too_slow_is_given_up(web: WebSource, tmp_path: Path, page: Page) -> None:
     web.pages["/a"] = page
-    began = monotonic()
 
     with pytest.raises(SourceFailed, match=r"took longer than SCHED_FETCH_TIMEOUT_S=0\.3"):
         fetched(web, tmp_path, fetch=FetchSettings(allow_private=True, timeout_s=0.3))
 
-    assert monotonic() - began < 60
     assert list(tmp_path.iterdir()) == []
 
 
