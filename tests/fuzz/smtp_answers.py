@@ -3,7 +3,7 @@
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 
 from runtime.clock import monotonic
@@ -45,13 +45,10 @@ def opened() -> Iterator[Callable[[bytes], None]]:
 def _sends(url: str) -> None:
     """Send two messages; each is taken or refused, in the time that the answers have."""
     began = monotonic()
-    transport = SmtpTransport(url, TIMEOUT_S)
-    try:
+    with closing(SmtpTransport(url, TIMEOUT_S)) as transport:
         for _ in range(2):
             with suppress(MailServerFailed, MailRefused):
                 _send(transport)
-    finally:
-        transport.close()
     # A broken connection is tried once more for each message.
     took = monotonic() - began
     assert took < 4 * MOST_ANSWERS * TIMEOUT_S, f"{took:.0f} s"

@@ -34,16 +34,13 @@ SELECT 2, '10', 12345678901234567890.5, NULL, NULL, false, 7
 @pytest.fixture(scope="module")
 def warehouse(postgresql: PostgreSQL) -> Iterator[str]:
     postgresql.execute("CREATE DATABASE warehouse")
-    try:
-        url = postgresql.url("warehouse").replace("postgresql://", "postgresql+psycopg://")
-        engine = sa.create_engine(url)
-        with engine.begin() as connection:
-            connection.exec_driver_sql(ORDERS)
-            connection.exec_driver_sql("CREATE SEQUENCE numbers")
-        engine.dispose()
-        yield url
-    finally:
-        postgresql.execute("DROP DATABASE warehouse WITH (FORCE)")
+    url = postgresql.url("warehouse").replace("postgresql://", "postgresql+psycopg://")
+    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(ORDERS)
+        connection.exec_driver_sql("CREATE SEQUENCE numbers")
+    yield url
+    postgresql.execute("DROP DATABASE warehouse WITH (FORCE)")
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """One attempt, run in this process against both databases: claim, steps, end."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -273,11 +274,8 @@ def test_of_operations_that_start_at_the_same_moment_one_runs_and_the_others_yie
             all_others_have_yielded.set()
 
     ids = [work.operation(action, number) for number in range(4)]
-    threads = [threading.Thread(target=run, args=(id,)) for id in ids]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(run, ids))
 
     assert sorted(ended) == ["skipped", "skipped", "skipped", "success"]
 

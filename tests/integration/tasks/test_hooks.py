@@ -191,9 +191,3 @@ def test_a_restricted_app_pings_public_addresses_alone(crew: Crew, web: Receiver
     secret = HooksModel.model_validate({"ping": [{"url": "env:CHECK_URL"}]})
     (problem,) = problems_of_hooks(secret, RESTRICTED, None)
     assert problem.path == "hooks.ping[0].url"
-
-
-def test_an_action_without_pings_owes_nothing_at_its_start(crew: Crew) -> None:
-    crew.owe("https://example.com/hooks")
-
-    assert [told for told, *_ in crew.states()] == ["success"]

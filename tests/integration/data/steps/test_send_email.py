@@ -88,19 +88,6 @@ def test_each_recipient_gets_one_rendered_message(mails: Mails) -> None:
     assert text_of(message, "html") == "<p>Dear Ann</p>\n"
 
 
-def test_a_retry_skips_recipients_that_had_the_mail(mails: Mails) -> None:
-    mails.smtp.answers["ben"] = "451 later"
-    first = mails.send()
-    mails.smtp.answers.clear()
-
-    second = mails.send()
-
-    assert first.outcome is StepOutcome.PARTIAL
-    assert first.details["put_off"] == {"count": 1, "samples": {"ben": "451 later"}}
-    assert second.message == "sent 1 message by 127.0.0.1; 1 already had it"
-    assert mails.smtp.recipients == ["ann@example.com", "ben@example.com"]
-
-
 def test_a_delivery_cut_off_while_sending_is_sent_again_under_the_same_id(mails: Mails) -> None:
     cut_off = Delivery(mails.id, "send_email", "ann")
     act(mails.engine, deliveries.reserve, cut_off, "ann@example.com", "<first@example.com>")
