@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -112,6 +113,10 @@ class Work:
         """Return the rows of a domain in staging."""
         staging = self.domains()[domain].staging
         return list(snapshots.read(self.settings, staging.path)) if staging else []
+
+    def files(self, folder: str = "snapshots") -> list[Path]:
+        """Return the files beneath a folder of the home."""
+        return [one for one in (self.settings.home / folder).rglob("*") if one.is_file()]
 
     def domains(self) -> dict[str, Domain]:
         with reading(self.engine) as connection:

@@ -2,7 +2,6 @@
 
 import os
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -91,14 +90,15 @@ def test_more_than_one_batch_goes(work: Work, monkeypatch: pytest.MonkeyPatch) -
     assert ran(work).details["pruned"]["operations"] == 5
 
 
-def test_what_could_be_decided_again_stays(work: Work) -> None:
+def test_what_has_not_ended_or_could_be_decided_again_stays(work: Work) -> None:
     old = old_operation(work)
     until = {"watermark": OCCURRENCE.replace(year=2025), "effective_from": OCCURRENCE}
     add(work, action_cursor, action_uid=work.action_of(old), **until)
+    waiting = work.operation(state="pending", recorded_at=database_now(-400 * DAY_S))
 
     ran(work)
 
-    assert old in ids(work, operations.c.id)
+    assert {old, waiting} < ids(work, operations.c.id)
 
 
 def about_ann(work: Work, event_days: float, *, decided_days: float = 0, **columns: object) -> UUID:
@@ -165,24 +165,19 @@ def test_old_events_go_once_no_action_waits_for_them(work: Work) -> None:
     assert ids(work, events.c.id) == {"89"}
 
 
-def test_what_has_not_ended_stays(work: Work) -> None:
-    at = database_now(-400 * DAY_S)
-    waiting = work.operation(state="pending", recorded_at=at)
-
-    ran(work)
-
-    assert waiting in ids(work, operations.c.id)
-
-
-def test_old_ticks_and_missed_spans_go(work: Work) -> None:
+def test_old_ticks_missed_spans_and_workers_go(work: Work) -> None:
     work.become_default()
     its = {"action_uid": work.action_of(work.operation()), "revision": 1, "count": 1}
     for days in (1, 200):
         make_tick(work, days)
         at = dict.fromkeys(("first_at", "last_at", "recorded_at"), database_now(-days * DAY_S))
         add(work, missed_spans, **its, **at, reason="late")
+    for name, days in (("gone", 8), ("young", 6)):
+        seen = dict.fromkeys(("started_at", "seen_at"), database_now(-days * DAY_S))
+        add(work, workers, name=name, queues="quick", pid=1, **seen)
 
-    assert ran(work).message == "pruned 1 missed span, 1 tick"
+    assert ran(work).message == "pruned 1 missed span, 1 tick, 1 worker"
+    assert ids(work, workers.c.name) == {"young"}
 
 
 def test_a_small_app_prunes_nothing_of_the_installation(work: Work) -> None:
@@ -207,16 +202,6 @@ def test_the_history_of_a_deleted_small_app_is_pruned_by_the_default_one(
 
     assert (old in ids(work, operations.c.id)) != is_deleted
     assert (old in ids(work, deliveries_table.c.operation_id)) != is_deleted
-
-
-def test_workers_that_are_long_gone_are_pruned(work: Work) -> None:
-    work.become_default()
-    for name, days in (("gone", 8), ("young", 6)):
-        at = database_now(-days * DAY_S)
-        add(work, workers, name=name, queues="quick", pid=1, started_at=at, seen_at=at)
-
-    assert ran(work).message == "pruned 1 worker"
-    assert ids(work, workers.c.name) == {"young"}
 
 
 @pytest.mark.parametrize(
@@ -323,10 +308,6 @@ def refreshed(work: Work) -> Work:
     return work
 
 
-def _files(work: Work) -> set[Path]:
-    return {path for path in (work.settings.home / "snapshots").rglob("*") if path.is_file()}
-
-
 def test_snapshots_go_but_never_those_that_are_shown(refreshed: Work) -> None:
     result = ran(refreshed, keep=1)
 
@@ -335,9 +316,9 @@ def test_snapshots_go_but_never_those_that_are_shown(refreshed: Work) -> None:
     assert domain.production is not None
     assert result.details["pruned"]["snapshots"] == 3
     assert result.details["pruned"]["files"] == 3
-    assert len(_files(refreshed)) == 3
+    assert len(refreshed.files()) == 3
     assert {domain.staging.id, domain.production.id} < ids(refreshed, snapshots.c.id)
-    assert refreshed.settings.home / domain.production.path in _files(refreshed)
+    assert refreshed.settings.home / domain.production.path in refreshed.files()
 
 
 def test_snapshots_of_a_removed_domain_go_but_the_newest(refreshed: Work) -> None:
@@ -345,7 +326,7 @@ def test_snapshots_of_a_removed_domain_go_but_the_newest(refreshed: Work) -> Non
 
     ran(refreshed, keep=1)
 
-    assert len(_files(refreshed)) == 1
+    assert len(refreshed.files()) == 1
 
 
 def test_old_files_without_a_row_are_removed(refreshed: Work) -> None:

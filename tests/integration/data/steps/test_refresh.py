@@ -1,7 +1,5 @@
 """refresh, on both stores, from real files and a real web server."""
 
-from pathlib import Path
-
 import pytest
 
 from data.settings import FetchSettings
@@ -15,10 +13,6 @@ def serve(work: Work, web: WebSource, body: bytes = b'[{"id": 1}]', **headers: s
     """Let the only domain be what a page of a web server answers."""
     web.pages["/a.json"] = Page(body, headers=headers)
     work.apply(domains={"a": {"source": {"url": f"{web.url}/a.json"}}})
-
-
-def files_of(work: Work) -> list[Path]:
-    return [path for path in (work.settings.home / "snapshots").rglob("*") if path.is_file()]
 
 
 @pytest.fixture
@@ -71,7 +65,7 @@ def test_force_rewrites_what_has_not_changed(two: Work) -> None:
 
 def test_a_lost_snapshot_file_is_made_again(two: Work) -> None:
     two.refresh(domains=["a"])
-    for file in files_of(two):
+    for file in two.files():
         file.unlink()
 
     result = two.refresh(domains=["a"])
@@ -94,7 +88,7 @@ def test_an_unknown_domain_is_named_before_anything_is_read(two: Work) -> None:
         two.refresh(domains=["b", "aa"])
 
     assert failed.value.permanent
-    assert files_of(two) == []
+    assert two.files() == []
 
 
 def test_new_domains_are_taken_in_when_asked_for(two: Work) -> None:
@@ -168,7 +162,7 @@ def test_without_validators_it_is_read_each_time_but_not_kept_twice(
 
     assert web.downloads("/a.json") == 2
     assert result.message == "reused a"
-    assert len(files_of(work)) == 1
+    assert len(work.files()) == 1
 
 
 def test_a_server_that_is_away_fails_open_and_then_says_why(work: Work, web: WebSource) -> None:
@@ -206,8 +200,7 @@ def test_what_was_downloaded_from_another_place_is_not_taken_for_this_one_s(
         work.refresh(**{"from": "downloaded"})
     work.refresh()
 
-    kept = [path for path in (work.settings.home / "downloads").rglob("*") if path.is_file()]
-    assert len(kept) == 1
+    assert len(work.files("downloads")) == 1
 
 
 def test_a_hostile_file_ends_by_its_limit_and_the_other_domain_is_refreshed(two: Work) -> None:
