@@ -8,7 +8,7 @@ own scheduler published at the broker, as it arrived. It needs nothing but Celer
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta, timezone
 from importlib import import_module
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 from celery import Celery
 from celery.beat import BeatLazyFunc, ScheduleEntry, Scheduler
 from celery.schedules import crontab
+from kombu import Queue
 from kombu.serialization import register
 
 from minutebook.beat import schedule_of
@@ -248,7 +249,8 @@ def naive_times(app: Celery) -> dict[str, Any]:
 def other_options(app: Celery) -> dict[str, Any]:
     tasks(app)
     its: dict[str, Any] = {"time_limit": 9, "soft_time_limit": 5, "expires": 30, "priority": 2}
-    app.task(name="shop.limited", shared=False, queue="limited", **its)(run)
+    limited: Any = app.task(name="shop.limited", shared=False, queue="limited", **its)
+    limited(run)
     options: dict[str, dict[str, Any]] = {
         "countdown": {"countdown": 5},
         "eta": {"eta": datetime(2099, 1, 1, tzinfo=UTC)},
@@ -322,7 +324,8 @@ def published(app: Celery, scheduler: Any, entry: Any) -> Any:
         scheduler.apply_async(entry, producer=scheduler.producer, advance=False)
     except Exception as error:
         return repr(error)
-    return arrived(app)
+    with app.connection_for_read() as connection:
+        return taken(connection, list(app.amqp.queues))
 
 
 def declare(app: Celery) -> None:
@@ -333,15 +336,15 @@ def declare(app: Celery) -> None:
             bound.purge()
 
 
-def arrived(app: Celery) -> Any:
+def taken(connection: Any, names: Iterable[str]) -> list[dict[str, Any]]:
+    """Take all messages out of queues."""
     found = []
-    with app.connection_for_read() as connection:
-        for queue in list(app.amqp.queues.values()):
-            bound = queue(connection.default_channel)
-            bound.declare()
-            message = bound.get(no_ack=True)
-            if message is not None:
-                found.append(described(queue.name, message))
+    channel = connection.channel()
+    for name in names:
+        queue = Queue(name)(channel)
+        while (message := queue.get(no_ack=True)) is not None:
+            found.append(described(name, message))
+    channel.close()
     return found
 
 

@@ -16,7 +16,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from kombu import Connection, Queue
 
 from broker.celery_rules import Application
 from broker.errors import NoQueue
@@ -28,7 +27,7 @@ from models.action.document import ParseContext, parse_action, plan_of
 from models.store.operations.external_send import Handed
 from runtime.clock import utc_now
 from tasks.built_in import built_in_steps
-from tests.packages.beat_shapes import described
+from tests.packages.beat_shapes import taken
 from tests.packages.environments import ROOT, make_environment, python_of
 from tests.rabbitmq import RabbitMQ
 from tests.servers import Broker
@@ -110,17 +109,6 @@ def sent_by_us(one: Outcome, link: Link, queues: list[str]) -> list[dict[str, An
     except NoQueue:
         return []
     return taken(link.connection, names)
-
-
-def taken(connection: Connection, names: list[str]) -> list[dict[str, Any]]:
-    channel: Any = connection.channel()
-    found = []
-    for name in names:
-        queue = Queue(name)(channel)
-        while (message := queue.get(no_ack=True)) is not None:
-            found.append(described(name, message))
-    channel.close()
-    return found
 
 
 def meaning(message: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
