@@ -84,6 +84,7 @@ def made(server: Web, environment: Environment, database: Any, folder: Path) -> 
     shutil.copytree(FILES, files, ignore=shutil.ignore_patterns("__pycache__"))
     settings = {
         "PATH": "/usr/bin:/bin",
+        "DJANGO_SETTINGS_MODULE": "orders_settings",
         "SHOP_DATABASE": json.dumps(database),
         "SHOP_MINUTEBOOK": server.url,
         "SHOP_TOKEN": server.token(Role.EDITOR, "default"),

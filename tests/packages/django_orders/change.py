@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import django
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "orders_settings")
 django.setup()
 
 from django.core.management import call_command

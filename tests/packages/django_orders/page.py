@@ -1,6 +1,5 @@
 """Carries out the examples of a page, in order, in a project that has django-celery-beat too."""
 
-import os
 import re
 import sys
 import unittest
@@ -8,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import django
-
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "orders_settings")
 from django.conf import settings
 
 settings.INSTALLED_APPS.append("django_celery_beat")
