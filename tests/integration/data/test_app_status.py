@@ -204,24 +204,20 @@ def published(shop: Work, *names: str) -> list[str]:
     return [one.name for one in moved]
 
 
-def shown(shop: Work, place: str) -> dict[str, dict[str, Any]]:
-    return act(shop.engine, app_documents.shown, shop.app.id, place)
-
-
 def test_a_save_stages_and_leaves_production_alone(shop: Work) -> None:
     published(shop, "start", "menu")
 
     shop.apply(design={"start": {"color": "red"}, "menu": {"open": True}})
 
-    assert shown(shop, "staging")["design"]["start"] == {"color": "red"}
-    assert shown(shop, "production")["design"]["start"] == {"color": "blue"}
+    assert shop.shown("staging")["design"]["start"] == {"color": "red"}
+    assert shop.shown()["design"]["start"] == {"color": "blue"}
 
 
 def test_only_named_documents_that_differ_are_moved(shop: Work) -> None:
     assert published(shop, "start") == ["start"]
     assert published(shop, "start") == []
 
-    assert shown(shop, "production")["design"] == {"start": {"color": "blue"}}
+    assert shop.shown()["design"] == {"start": {"color": "blue"}}
 
 
 def test_what_was_never_published_is_gone_when_it_is_left_out(shop: Work) -> None:
@@ -246,4 +242,4 @@ def test_one_kind_does_not_move_another(shop: Work) -> None:
 
     published(shop, "start")
 
-    assert shown(shop, "production") == {"design": {"start": {}}, "permissions": {}}
+    assert shop.shown() == {"design": {"start": {}}, "permissions": {}}

@@ -18,6 +18,7 @@ from data.snapshots import Row
 from data.steps import publish, refresh
 from data.steps.publish import PublishParameters
 from data.steps.refresh import RefreshParameters
+from data.store import documents as app_documents
 from data.store.snapshots import Domain, domains_of
 from minutebook.steps import Recipient, SmallApp, StepResult
 from models.operation import AttemptKey
@@ -113,6 +114,11 @@ class Work:
         """Return the rows of a domain in staging."""
         staging = self.domains()[domain].staging
         return list(snapshots.read(self.settings, staging.path)) if staging else []
+
+    def shown(self, place: str = "production") -> dict[str, dict[str, Any]]:
+        """Return the documents of the small app there, by kind and name."""
+        with reading(self.engine) as connection:
+            return app_documents.shown(connection, self.app.id, place)
 
     def files(self, folder: str = "snapshots") -> list[Path]:
         """Return the files beneath a folder of the home."""

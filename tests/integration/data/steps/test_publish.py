@@ -6,7 +6,6 @@ from uuid import UUID
 import pytest
 
 import minutebook
-from data.store import documents as app_documents
 from minutebook.steps import StepFailed
 from models.errors import LeaseLost
 from models.store import operations, tenants
@@ -85,10 +84,6 @@ def with_documents(staged: Work) -> None:
     )
 
 
-def production(work: Work) -> dict[str, dict[str, Any]]:
-    return act(work.engine, app_documents.shown, work.app.id, "production")
-
-
 def test_documents_are_published_with_the_data(staged: Work) -> None:
     with_documents(staged)
 
@@ -97,7 +92,7 @@ def test_documents_are_published_with_the_data(staged: Work) -> None:
     assert result.message == (
         "published a (1 row), b (2 rows); published design menu, start; published permissions sales"
     )
-    assert production(staged) == {
+    assert staged.shown() == {
         "design": {"start": {"color": "blue"}, "menu": {}},
         "permissions": {"sales": {"groups": ["manager"]}},
     }
@@ -116,7 +111,7 @@ def test_a_document_that_was_left_out_is_removed_and_reported(staged: Work) -> N
     result = staged.publish(design=["menu", "start"])
 
     assert result.message == "removed design menu; design start already published"
-    assert set(production(staged)["design"]) == {"start"}
+    assert set(staged.shown()["design"]) == {"start"}
 
 
 def test_an_unknown_document_publishes_nothing_and_the_nearest_is_named(staged: Work) -> None:
@@ -139,7 +134,7 @@ def test_data_that_cannot_be_published_holds_the_documents_back(staged: Work) ->
     with pytest.raises(StepFailed, match="staged snapshot of a is damaged"):
         staged.publish(data=True, design=True)
 
-    assert production(staged)["design"] == {}
+    assert staged.shown()["design"] == {}
 
 
 def test_everything_of_a_small_app_that_was_never_refreshed_is_its_documents(work: Work) -> None:

@@ -23,6 +23,8 @@ from tests.mail_server import MailServer
 from tests.ticks import HOUR
 from tests.transactions import act, execute
 
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+
 
 @pytest.fixture
 def published(work: Work) -> Work:
@@ -126,9 +128,6 @@ def test_its_own_operation_does_not_count(published: Work, smtp: MailServer) -> 
     _result, message = _summarise(published, smtp, operation_id=id)
 
     assert "nothing failed" in text_of(message).splitlines()[0]
-
-
-NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
 def add(work: Work, action: UUID, state: str, hours: int, **more: Any) -> None:
