@@ -1,4 +1,4 @@
-"""The demo's files are what they say; the actions from beat say what its `beat_schedule` said."""
+"""The demo's data can be made again; the actions from beat say what its `beat_schedule` said."""
 
 import json
 import runpy
@@ -10,14 +10,11 @@ from typing import Any
 
 import pytest
 
-from data.small_app.document import data_in
 from models.action.document import plan_of
 from models.action.intervals import IntervalModel
 from models.action.plan import Plan
 from models.action.rules import CronModel
 from models.celery_task import CeleryRules
-from models.tenant.document import parse_small_app
-from models.users import parse_users
 from tests.unit.models.action.minimal import parse
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -45,25 +42,6 @@ def test_the_data_can_be_made_again_byte_for_byte(tmp_path: Path) -> None:
 
     for name in ("a.csv", "b.csv"):
         assert (tmp_path / name).read_bytes() == (DEMO / "data" / name).read_bytes()
-
-
-def test_the_small_app_is_valid() -> None:
-    app = parse_small_app(read(DEMO / "app.json"))
-
-    assert sorted(data_in(app).domains) == ["a", "b"]
-
-
-def test_the_users_are_valid_and_of_every_kind() -> None:
-    users = parse_users(read(DEMO / "users.json"))
-
-    assert "toco@tou.can" in {user.id for user in users}
-    assert [user.id for user in users if not user.active] == ["emil@example.com"]
-    assert [user.id for user in users if user.activated_at is None] == ["fay@example.com"]
-
-
-@pytest.mark.parametrize("name", ["weekly-update", "every-minute"])
-def test_the_actions_are_valid(name: str) -> None:
-    assert parse(read(DEMO / f"actions/{name}.json")).name == name.replace("-", " ")
 
 
 @pytest.fixture(scope="module")

@@ -41,12 +41,6 @@ def test_each_arrival_counts_for_one_due_instant_of_its_entry(
     assert judge(DUE, came(*arrivals)) == Verdict(3, lost, doubled)
 
 
-def test_the_order_of_arrivals_does_not_matter() -> None:
-    arrivals = came(("a", 1), ("b", 0), ("a", 0))
-
-    assert judge(DUE, arrivals) == judge(DUE, arrivals[::-1]) == Verdict(3, 0, 0)
-
-
 def test_what_a_scheduler_does_not_offer_is_no_failure_in_the_table() -> None:
     cell = {"due": 1_000, "lost": 4, "doubled": 0}
     others: dict[str, Any] = {

@@ -3,8 +3,7 @@
 import json
 import socket
 import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +19,8 @@ from tests.receiver import Receiver, receiver
 OURS = {"id": "7", "attempt": 1}
 
 
-@contextmanager
-def asking(url: str) -> Iterator[Server]:
-    server = Server(url, "token")
-    try:
-        yield server
-    finally:
-        server.close()
-
-
 def asked(status: int, body: Any = None) -> Any:
-    with receiver() as served, asking(served.url) as server:
+    with receiver() as served, closing(Server(served.url, "token")) as server:
         served.answers, served.body = [status], json.dumps(body).encode() if body else b""
         return server.ask("/x", {}, 5)
 
@@ -77,7 +67,10 @@ def test_a_connection_that_the_server_closed_meanwhile_is_opened_again() -> None
             self.close_connection = True
 
     paths: list[str] = []
-    with http_server(Closing, Receiver) as served, asking(f"{served.url}/below") as server:
+    with (
+        http_server(Closing, Receiver) as served,
+        closing(Server(f"{served.url}/below", "token")) as server,
+    ):
         for _ in range(3):
             server.ask("/x", {}, 5)
 

@@ -31,11 +31,6 @@ def shown(fates: list[SimulatedOutcome]) -> list[tuple[str, str]]:
     return [(f"{one.first_at:%d %H:%M}", one.fate) for one in fates]
 
 
-def test_the_range_is_open_at_its_beginning_and_closed_at_its_end() -> None:
-    assert list(simulate([hourly()], MONDAY, MONDAY + HOUR - MINUTE, NO_OUTAGE)) == []
-    assert len(list(simulate([hourly()], MONDAY - MINUTE, MONDAY, NO_OUTAGE))) == 1
-
-
 def test_a_run_of_an_interval_from_the_end_ends_when_it_is_sent() -> None:
     down = Timetable(((MONDAY + 30 * MINUTE, MONDAY + 2 * HOUR),))
     one = action(when={"every": "PT17M", "from": "end", "starting_at": "2027-01-04T00:05:00Z"})

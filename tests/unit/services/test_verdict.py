@@ -54,10 +54,6 @@ def found(facts: Facts, disk: Disk | None = FREE, database_url: str = "") -> lis
     return [*findings_of(facts, load_settings(Path("/nowhere"), environ), disk)]
 
 
-def test_nothing_is_found_where_all_is_well() -> None:
-    assert found(WELL) == []
-
-
 TICKED = {"finished_at": NOW, "report": {}}
 BROKEN, ATTENTION = Severity.BROKEN, Severity.ATTENTION
 # What is known, and the finding that it makes.
