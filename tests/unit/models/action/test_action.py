@@ -106,6 +106,14 @@ def test_publish_true_is_everything() -> None:
     assert step.written is True
 
 
+def test_a_command_is_quick_and_stored_as_written() -> None:
+    written = {"run": ["./backup.sh", "--full"], "env": {"STAGE": "x"}, "cwd": "/srv"}
+    found = parse(action(operations={"command": written}), commands=("*",))
+
+    assert plan_of(found).queue == "quick"
+    assert stored_document(found)["operations"] == {"command": written}
+
+
 def test_publish_takes_names() -> None:
     (step,) = parse(action(operations={"publish": {"data": ["a", "b", "a"]}})).operations.steps
 

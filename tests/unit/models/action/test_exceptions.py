@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from models.action.document import load_action, plan_of, stored_document
 from models.action.plan import Plan
 from tests.ticks import DAY
-from tests.unit.models.action.minimal import NOW, action, parse
+from tests.unit.models.action.minimal import action, parse
 from tests.unit.models.action.test_schedule import answers_like
 
 UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
@@ -136,9 +136,3 @@ def test_a_zone_is_stored_only_with_exceptions_that_need_it() -> None:
     kept = [stored_document(parse(action(when=one)))["when"] for one in (interval, with_one)]
 
     assert kept == [interval, {**with_one, "timezone": "Europe/Paris"}]
-
-
-def test_a_search_ends_though_nothing_is_left() -> None:
-    when = {"cron_rule": "0 7 * * *", "except": [{"days": "mon-sat,sun"}]}
-
-    assert plan_of(load_action(action(when=when))).rules[0].schedule(UID).next(NOW) is None

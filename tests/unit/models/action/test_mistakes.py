@@ -43,7 +43,8 @@ def answered(mistake: dict[str, Any]) -> list[str]:
         given = action(**mistake["changes"], **dict.fromkeys(mistake.get("without", ()), ...))
     try:
         document = read_json(given) if isinstance(given, str) else given
-        return warnings_of(parse(document, celery=CeleryRules(("tasks.*",))), KNOWN)
+        rules = CeleryRules(("tasks.*",))
+        return warnings_of(parse(document, celery=rules, commands=("*",)), KNOWN)
     except InvalidAction as refused:
         return [str(problem) for problem in refused.problems]
     except InvalidJson as refused:

@@ -1,4 +1,4 @@
-"""Parts of an action: the parameters of its steps, its policy, its recipients."""
+"""Parts of an action: the parameters of its steps, its policy, recipients and health."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -9,12 +9,14 @@ from amqp.serialization import dumps
 from pydantic import ValidationError
 
 from data.steps.refresh import RefreshParameters
+from models.action.health import health_of
 from models.action.plan import Plan
 from models.action.policy import PolicyModel
 from models.action.recipients import RecipientFilterModel
 from models.action.steps import OperationModel
 from models.parsing import Reading
 from tests.factories import STEPS
+from tests.tables import table
 from tests.unit.models.action.minimal import planned
 
 
@@ -203,3 +205,35 @@ def test_named_users_and_members_of_named_groups_are_selected_once(
     chosen = RecipientFilterModel.model_validate(document)
 
     assert selected == [person.id for person in people if chosen.selects(person)]
+
+
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+WELL = {
+    "active": True,
+    "quarantined": None,
+    "updated_at": NOON,
+    "last_state": "success",
+    "last_run_at": NOON,
+    "last_success_at": NOON,
+    "failures_in_row": 0,
+    "bad_runs_in_a_row": 0,
+    "overdue_since": None,
+    "missed_at": None,
+    "trouble_reason": None,
+    "first_run": None,
+    "is_over": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "trouble", "sentence", "since"), table(__file__, "health_has_a_reason")
+)
+def test_health_has_a_reason(
+    changes: dict[str, Any], trouble: str | None, sentence: str, since: str | None
+) -> None:
+    """In the table, `noon` stands for that instant."""
+    row = WELL | {key: NOON if value == "noon" else value for key, value in changes.items()}
+
+    found = health_of(row, 3)
+
+    assert (found.trouble, found.sentence, found.since) == (trouble, sentence, since and NOON)
