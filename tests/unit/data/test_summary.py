@@ -14,15 +14,18 @@ from data.summary.history import LONGEST_TREND, Past, Point
 from data.summary.key_figures import key_figures
 from data.summary.mail import MOST_CARDS, in_order, render_html, render_text
 from data.summary.numbers import age, short_number, shown_change, shown_number
+from tests.ticks import HOUR, MINUTE
 
 NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
 
 
 def make_domain(name: str = "a", rows: int = 3, **columns: Any) -> Domain:
-    shown = Snapshot(
-        UUID(int=1), name, "path", rows, 10, "d", {}, {"columns": columns}, NOW - timedelta(hours=3)
-    )
-    return Domain(name, {}, shown, shown, NOW - timedelta(minutes=5), NOW)
+    three = NOW - 3 * HOUR
+    shown = Snapshot(UUID(int=1), name, "path", rows, 10, "d", {}, {"columns": columns}, three)
+    return Domain(name, {}, shown, shown, NOW - 5 * MINUTE, NOW)
+
+
+UNPUBLISHED = Domain("b", {}, None, None, None, None)
 
 
 def number(total: float, filled: int = 2) -> dict[str, Any]:
@@ -45,22 +48,13 @@ def make_summary(
     return Summary(title, NOW, "Europe/Paris", parts, before.last_at, watched, **more)
 
 
-def test_the_first_summary_has_nothing_to_compare_with() -> None:
-    parts, after = summarise([make_domain(amount=number(10))], Past(), NOW)
+def test_the_first_summary_has_nothing_to_compare_with_and_the_next_shows_the_change() -> None:
+    (first,), after = summarise([make_domain(amount=number(10))], Past(), NOW)
+    (second,), _ = summarise([make_domain(rows=5, amount=number(7))], past_of(after), NOW)
 
-    assert parts[0].change is None
-    assert parts[0].trend is None
+    assert (first.change, first.trend) == (None, None)
     assert after == {"a": {"rows": 3, "sums": {"amount": 10}}}
-
-
-def test_the_next_one_shows_the_change() -> None:
-    _parts, before = summarise([make_domain(amount=number(10))], Past(), NOW)
-
-    parts, _after = summarise([make_domain(rows=5, amount=number(7))], past_of(before), NOW)
-
-    assert parts[0].change == 2
-    assert parts[0].figures[0].change == -3
-    assert parts[0].has_changed
+    assert (second.change, second.figures[0].change, second.has_changed) == (2, -3, True)
 
 
 def test_the_chart_is_of_the_first_figure_over_the_last_summaries() -> None:
@@ -93,11 +87,8 @@ def test_another_try_has_the_same_past() -> None:
 
     assert Past.of_checkpoint(kept, "mine").last["a"]["rows"] == 1
     assert Past.of_checkpoint(kept, "next").last["a"]["rows"] == 9
-
-
-@pytest.mark.parametrize("kept", [{}, {"operation_id": "o", "before": {}, "after": {"a": {}}}])
-def test_a_checkpoint_without_a_past_is_none(kept: dict[str, Any]) -> None:
-    assert Past.of_checkpoint(kept, "next") == Past()
+    for none in ({}, {"operation_id": "o", "before": {}, "after": {"a": {}}}):
+        assert Past.of_checkpoint(none, "next") == Past()
 
 
 def failure(action: str = "nightly", **more: Any) -> ActionFailures:
@@ -109,10 +100,7 @@ def failure(action: str = "nightly", **more: Any) -> ActionFailures:
     ("summary", "expected"),
     [
         (make_summary(), "This small app has no domains, and nothing failed."),
-        (
-            make_summary(Domain("a", {}, None, None, None, None)),
-            "Nothing is published yet, and nothing failed.",
-        ),
+        (make_summary(UNPUBLISHED), "Nothing is published yet, and nothing failed."),
         (make_summary(make_domain()), "Its one domain is published, and nothing failed."),
         (
             make_summary(make_domain(), make_domain("b"), past=past_of({"a": {"rows": 3}})),
@@ -121,7 +109,7 @@ def failure(action: str = "nightly", **more: Any) -> ActionFailures:
         (
             make_summary(
                 make_domain(),
-                Domain("b", {}, None, None, None, None),
+                UNPUBLISHED,
                 past=past_of({"a": {"rows": 1}}),
                 failures=(failure(failed=2, missed=1), failure("weekly", partial=1)),
             ),
@@ -253,19 +241,14 @@ def test_prices_and_rates_show_their_mean(
     assert (figure.is_mean, figure.value, figure.change) == expected
 
 
-def test_the_page_fetches_nothing() -> None:
-    page = render_html(make_summary(make_domain(amount=number(3)), failures=(failure(failed=1),)))
+def test_html_fetches_nothing_and_escapes_what_came_from_outside() -> None:
+    column: dict[str, Any] = {"<script>alert(1)</script>": number(3)}
+    failures = (failure(failed=1),)
+
+    page = render_html(make_summary(make_domain("<b>", **column), title="<i>", failures=failures))
 
     assert not re.findall(r"(?i)https?://|@import|url\(|<script|<link|src=", page)
     assert "prefers-color-scheme: dark" in page
-
-
-def test_html_escapes_what_came_from_outside() -> None:
-    column: dict[str, Any] = {"<script>alert(1)</script>": number(3)}
-
-    page = render_html(make_summary(make_domain("<b>", **column), title="<i>"))
-
-    assert "<script>" not in page
     assert "<b>&lt;" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert "&lt;i&gt;" in page
@@ -293,9 +276,5 @@ def test_numbers_for_people() -> None:
     assert [shown_change(n) for n in (0, 1e-12, 1500, -2.5)] == [
         "no change", "no change", "+1,500", "−2.50",  # noqa: RUF001
     ]  # fmt: skip
-
-
-def test_numbers_for_charts_are_short() -> None:
-    shown = {0: "0", 7: "7", 1234: "1.23k", -34_000_000: "−34M", 2e17: "2e17"}  # noqa: RUF001
-
-    assert {n: short_number(n) for n in shown} == shown
+    short = {0: "0", 7: "7", 1234: "1.23k", -34_000_000: "−34M", 2e17: "2e17"}  # noqa: RUF001
+    assert {n: short_number(n) for n in short} == short

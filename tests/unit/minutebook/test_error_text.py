@@ -65,13 +65,7 @@ def test_a_traceback_is_short() -> None:
 
 @pytest.mark.parametrize(
     ("returned", "shown"),
-    [
-        (None, None),
-        (0, "0"),
-        (ODD, None),
-        ("x" * 9_000, None),
-        ([[[[[[1]]]]]], "[[[[[...]]]]]"),
-    ],
+    [(None, None), (0, "0"), (ODD, None), ("x" * 9_000, None), ([[[[[[1]]]]]], "[[[[[...]]]]]")],
 )
 def test_a_value_is_shown_in_short(returned: object, shown: str | None) -> None:
     text = value_of(returned)

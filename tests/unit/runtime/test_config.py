@@ -212,19 +212,16 @@ def test_an_sqlite_without_strict_tables_is_refused_with_the_remedy() -> None:
         check_sqlite((3, 36, 0))
 
 
-def test_all_wrong_settings_are_named_at_once(tmp_path: Path) -> None:
-    with pytest.raises(InvalidSetting) as refused:
-        load_settings(tmp_path, {"SCHED_WORKER_QUICK": "x", "SCHED_LOG_FORMAT": "xml"})
-
-    assert len(str(refused.value).splitlines()) == 2
-
-
-def test_an_unknown_variable_is_warned_about(
+def test_all_wrong_settings_are_named_at_once_and_unknown_ones_in_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    wrong = {"SCHED_WORKER_QUICK": "x", "SCHED_LOG_FORMAT": "xml"}
+    with pytest.raises(InvalidSetting) as refused:
+        load_settings(tmp_path, wrong)
     with caplog.at_level(logging.WARNING):
         load_settings(tmp_path, {"SCHED_BROKR_URL": "redis://x/0"})
 
+    assert len(str(refused.value).splitlines()) == 2
     assert "did you mean SCHED_BROKER_URL?" in caplog.text
 
 

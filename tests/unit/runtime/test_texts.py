@@ -143,10 +143,7 @@ def test_the_name_of_the_primary_is_split_off(url: str, plain: str, name: str) -
     assert transport_options(url).get("master_name", "") == name
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["sentinel://a:1", "sentinel://a:1/0?master_name=", "sentinel://a:1/x?master_name=m"],
-)
+@pytest.mark.parametrize("url", ["sentinel://a:1/0?master_name=", "sentinel://a:1/x?master_name=m"])
 def test_a_sentinel_without_a_name_or_with_a_named_database_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="master_name=NAME"):
         check_broker_url(url)

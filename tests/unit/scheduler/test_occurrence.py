@@ -1,6 +1,6 @@
 """Which occurrences the clock gives an action, and which decisions and outages hold them."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
@@ -51,16 +51,14 @@ def test_summer_time_moves_the_utc_instant() -> None:
 
 
 def test_a_longer_look_back_may_be_asked_for() -> None:
-    late = SEVEN + timedelta(hours=2)
+    late = SEVEN + 2 * HOUR
 
-    assert (
-        get_scheduled_action_last_occurrence(make_plan(WEEKLY), late, timedelta(hours=3)) == SEVEN
-    )
+    assert get_scheduled_action_last_occurrence(make_plan(WEEKLY), late, 3 * HOUR) == SEVEN
     assert get_scheduled_action_last_occurrence(make_plan(WEEKLY, active=False), SEVEN) is None
 
 
 def test_the_next_five_are_ascending_and_after_now() -> None:
-    weeks = [SEVEN + timedelta(weeks=n) for n in range(1, 6)]
+    weeks = [SEVEN + n * 7 * DAY for n in range(1, 6)]
 
     assert next_occurrences(make_plan(WEEKLY), UID, SEVEN, 5) == weeks
     assert next_occurrences(make_plan(DUE), UID, SEVEN - DAY, 5) == [SEVEN]

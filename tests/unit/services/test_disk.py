@@ -22,14 +22,7 @@ def test_each_part_has_its_size(tmp_path: Path) -> None:
     assert sizes["snapshots"] == 0
 
 
-@pytest.mark.parametrize(
-    ("size", "shown"),
-    [
-        (0, "0 KiB"),
-        (2**20, "1.0 MiB"),
-        (GIB, "1.0 GiB"),
-    ],
-)
+@pytest.mark.parametrize(("size", "shown"), [(0, "0 KiB"), (2**20, "1.0 MiB"), (GIB, "1.0 GiB")])
 def test_a_size_has_a_unit_that_suits_it(size: int, shown: str) -> None:
     assert disk.in_words(size) == shown
 
@@ -60,6 +53,7 @@ def test_a_nearly_full_file_system_is_warned_of(
 
 def test_a_home_folder_that_does_not_exist_takes_nothing(tmp_path: Path) -> None:
     found = disk.disk_of(load_settings(tmp_path / "none" / "yet", {}))
+
     assert (found.taken, found.total) == ({}, 0)
     assert 0 < found.free <= found.size
 

@@ -175,10 +175,6 @@ def test_a_broker_is_down_since_the_first_tick_that_could_not_reach_it() -> None
     assert made.since == NOW - MINUTE
 
 
-def test_consumers_of_an_application_that_does_not_follow_are_not_missed() -> None:
-    assert found(replace(WELL, waiting=(replace(WAITS, queue="orders", is_known=False),))) == []
-
-
 @pytest.mark.parametrize(
     ("queue", "its", "is_ticking"),
     [
@@ -196,6 +192,8 @@ def test_a_queue_of_the_application_that_may_be_read_is_well(
     facts = replace(facts, daemon=ticking({}, is_ticking=is_ticking))
 
     assert Kind.QUEUE_UNREAD not in [one.kind for one in found(facts)]
+    # Nor are consumers missed of one that does not follow.
+    assert found(replace(WELL, waiting=(replace(WAITS, queue="orders", is_known=False),))) == []
 
 
 @pytest.mark.parametrize(

@@ -164,10 +164,7 @@ def test_a_package_that_names_no_module_stops_nobody_but_its_users(
     assert failure.startswith("module shop-steps.steps failed to import: ModuleNotFoundError")
 
 
-@pytest.mark.parametrize(
-    "module",
-    ["models", "models.action.steps", "models.absent", "data.mine"],
-)
+@pytest.mark.parametrize("module", ["models", "models.action.steps", "models.absent", "data.mine"])
 def test_a_module_named_as_one_of_ours_is_told_and_not_taken_for_it(module: str) -> None:
     failed = Registry((module,)).failed
 

@@ -30,19 +30,13 @@ def taken(news: Progress, *, waits: bool = False) -> ProgressUpdate:
         return story
 
 
-def test_lines_are_written_once_while_none_comes(news: Progress) -> None:
+def test_lines_and_the_last_value_of_each_column_are_written_once(news: Progress) -> None:
     news.append(ONE)
-
-    assert [taken(news), taken(news)] == [ProgressUpdate({}, [ONE]), NO_NEWS]
-    assert news.lines() == [ONE]
-
-
-def test_values_are_written_once_the_last_of_each_column(news: Progress) -> None:
     news._put({"phase": "a", "processed": 1})
     news._put({"processed": 2})
 
-    assert taken(news) == ProgressUpdate({"phase": "a", "processed": 2})
-    assert taken(news) == NO_NEWS
+    assert taken(news) == ProgressUpdate({"phase": "a", "processed": 2}, [ONE])
+    assert (taken(news), news.lines()) == (NO_NEWS, [ONE])
 
 
 def test_what_comes_while_others_are_written_is_written_next(news: Progress) -> None:
