@@ -17,6 +17,7 @@ from models.job import listed_queue
 from models.json_text import read_json
 from models.trust import Trust
 from models.worker_kinds import CELERY, HTTP, OURS, OWN_TASKS, WORKER_KINDS, WorkerKind
+from tests.tables import table
 from tests.unit.models.action.minimal import action, parse
 
 RULES = CeleryRules(("shop.tasks.*", "crm.sync"))
@@ -139,24 +140,11 @@ def test_a_save_takes_little_time_whatever_the_arguments_hold() -> None:
     assert min(cpu_s() for _ in range(3)) < 0.2
 
 
-TAKES = ("city", "limit=5", "*", "dry_run=False")
-
-
 @pytest.mark.parametrize(
     ("parameters", "args", "kwargs", "why"),
     [
-        pytest.param(TAKES, ["Paris"], {}, "", id="required_by_place"),
-        pytest.param(TAKES, [], {"city": "Paris", "dry_run": True}, "", id="by_name"),
-        pytest.param(TAKES, [], {}, "missing a required argument: 'city'", id="missing"),
-        pytest.param(
-            TAKES, ["x"], {"limt": 1}, "got an unexpected keyword argument 'limt'", id="unknown"
-        ),
-        pytest.param(
-            ("a", "/"), [], {"a": 1}, "'a' parameter is positional only", id="by_place_only"
-        ),
-        pytest.param(("*args", "**kwargs"), [1, 2], {"x": 3}, "", id="anything"),
+        *table(__file__, "arguments_fit_or_the_reason_is_named"),
         *(((text,), [1], {}, "") for text in ("not a name", "", "**", "=5", "class", "1", ".0")),
-        pytest.param(("a", "a"), [1], {}, "", id="no_signature_of_one_name_twice"),
     ],
 )
 def test_arguments_fit_or_the_reason_is_named(

@@ -64,17 +64,7 @@ def test_a_wrong_value_names_its_variable_and_the_remedy(
 
 
 @pytest.mark.parametrize(
-    ("wrong", "remedy", "right"),
-    [
-        ("worker: {quik: 3}", "worker.quik: is not a setting; remove it", "worker: {}"),
-        ("worker: 3", "worker 3: is a section; write its keys below it", "worker: {quick: 3}"),
-        ("data_root: 3", "data_root 3: write a path", "data_root: /srv/data"),
-        (
-            "step_modules: 3",
-            "step_modules 3: write names, separated by commas",
-            "step_modules: shop.steps, shop.more",
-        ),
-    ],
+    ("wrong", "remedy", "right"), table(__file__, "the_remedy_for_the_file_is_accepted")
 )
 def test_the_remedy_for_the_file_is_accepted(
     tmp_path: Path, wrong: str, remedy: str, right: str
@@ -89,19 +79,7 @@ def test_the_remedy_for_the_file_is_accepted(
     load_settings(tmp_path, {})
 
 
-@pytest.mark.parametrize(
-    ("variable", "value"),
-    [
-        ("SCHED_SMTP_URL", "smtps://user:p%40ss@mail.example.com"),
-        ("SCHED_BROKER_URL", "redis://:secret@h:6379/1?ssl_cert_reqs=required"),
-        ("SCHED_BROKER_URL", "redis+socket:///run/redis.sock?virtual_host=2"),
-        ("SCHED_BROKER_URL", "amqp://a:5672/jobs;amqp://b//"),
-        ("SCHED_DATABASE_URL", "postgres://u:p@h:5432/x?sslmode=require"),
-        ("SCHED_DATABASE_URL", "postgresql+psycopg://u:p%40@/x?host=/run/postgresql"),
-        ("SCHED_MAIL_SENDER", "root@localhost"),
-        ("SCHED_MAIL_SENDER", "Équipe <jobs@example.com>"),
-    ],
-)
+@pytest.mark.parametrize(("variable", "value"), table(__file__, "a_right_value_is_taken"))
 def test_a_right_value_is_taken(tmp_path: Path, variable: str, value: str) -> None:
     load_settings(tmp_path, {variable: value})
 

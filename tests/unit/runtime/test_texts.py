@@ -9,6 +9,7 @@ from runtime.references import LARGEST_SECRET, SecretMissing, resolved
 from runtime.sections import SecretSettings
 from runtime.sections.commands import is_command_among, why_no_command, with_variables
 from runtime.urls import check_broker_url, host_and_port, split_sentinel
+from tests.tables import table
 
 ANY = SecretSettings(env=("*",), folder=Path("/"))
 
@@ -84,29 +85,14 @@ def test_a_bound_secret_goes_to_its_hosts_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "allowed"),
-    [
-        ("backup.sh", ["backup.sh"]),
-        ("backup.sh(DAY)", ["backup.sh(DAY STAGE)"]),
-        ("backup.sh(DAY STAGE)", ["backup.sh(DAY)", "backup.sh(STAGE)"]),
-        ("/srv/a(DAY)", ["/srv/*(DAY)"]),
-        ("/srv/a(ANY)", ["/srv/a", "shell"]),
-    ],
+    ("text", "allowed"), table(__file__, "a_text_allows_a_program_with_its_variables")
 )
 def test_a_text_allows_a_program_with_its_variables(text: str, allowed: list[str]) -> None:
     assert is_command_among(text, allowed)
 
 
 @pytest.mark.parametrize(
-    ("text", "allowed"),
-    [
-        ("backup.sh", ["restore.sh(DAY)"]),
-        ("backup.sh(DAY)", ["backup.sh", "backup.sh()"]),
-        ("backup.sh(DAY)", ["backup.sh(day)", "backup.sh(DAYS)", "backup.sh(AY)"]),
-        ("backup.sh(DAY STAGE)", ["backup.sh(DAY)"]),
-        ("backup.sh(GNUMAKEFLAGS)", ["make(GNUMAKEFLAGS)", "backup.sh(DAY STAGE)"]),
-        ("/srv/a", ["shell"]),
-    ],
+    ("text", "allowed"), table(__file__, "no_other_text_allows_a_program_or_a_variable")
 )
 def test_no_other_text_allows_a_program_or_a_variable(text: str, allowed: list[str]) -> None:
     assert not is_command_among(text, allowed)
@@ -124,17 +110,7 @@ def test_without_variables_a_program_is_named_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "plain", "name"),
-    [
-        ("sentinel://a:1/0?master_name=m", "sentinel://a:1/0", "m"),
-        (
-            "sentinel://a:1;sentinel://:pw@b:2/3?master_name=m",
-            "sentinel://a:1/3;sentinel://:pw@b:2/3",
-            "m",
-        ),
-        ("redis://a:1/0", "redis://a:1/0", ""),
-        ("amqp://a//;amqp://b//", "amqp://a//;amqp://b//", ""),
-    ],
+    ("url", "plain", "name"), table(__file__, "the_name_of_the_primary_is_split_off")
 )
 def test_the_name_of_the_primary_is_split_off(url: str, plain: str, name: str) -> None:
     check_broker_url(url)

@@ -3,20 +3,10 @@ import pytest
 from runtime.egress.addresses import NoAddress, checked_addresses, is_public
 from runtime.egress.deadline import Deadline
 from runtime.egress.guard import guarded_client
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0",
-        "100.64.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255", "::", "::1", "fe80::1%eth0",
-        "fc00::1", "ff02::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1",
-        "2002:7f00:1::", "2001:db8::1", "192.0.0.192", "192.0.0.8", "168.63.129.16",
-        "100.100.100.200", "fd00:ec2::254", "fd20:ce::254", "fec0::1", "3fff::1", "5f00::1",
-        "2001::1", "2002:808:808::1", "64:ff9b:1::1", "64:ff9b::c000:c0", "::ffff:168.63.129.16",
-        "::8.8.8.8", "100::1", "198.18.0.1", "192.88.99.1",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("address", table(__file__, "private_addresses"))
 def test_private_addresses(address: str) -> None:
     assert not is_public(address)
 
