@@ -84,7 +84,7 @@ def test_a_right_value_is_taken(tmp_path: Path, variable: str, value: str) -> No
     load_settings(tmp_path, {variable: value})
 
 
-@pytest.mark.parametrize("text", ["? {}\n: 1\n", "- a\n", "a: [\n"])
+@pytest.mark.parametrize("text", ["? {}\n: 1\n", "- a\n", "a: [\n", "worker: 3\n"])
 def test_a_file_that_is_no_mapping_in_plain_yaml_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.yaml").write_text(text)
 

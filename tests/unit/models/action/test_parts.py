@@ -29,7 +29,10 @@ def test_refresh_takes_everything_from_the_source_by_default() -> None:
 
     assert (found.domains, found.force, found.from_) == ("all", False, "source")
     assert found.takes_new_domains
-    assert not found.model_copy(update={"domains": ["a"]}).takes_new_domains
+    assert RefreshParameters.model_validate({"domains": "all"}) == found
+    only = RefreshParameters.model_validate({"domains": ["a"]})
+    assert not only.takes_new_domains
+    assert only.model_copy(update={"include_new_domains": True}).takes_new_domains
 
 
 @pytest.mark.parametrize("headers", [{"n": "x" * 16_000}, {"n": [1] * 5_000}, {"ü" * 50: {}}])

@@ -62,7 +62,10 @@ def test_headers_and_both_bodies() -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["", "ann@", "ann@example.com\nBcc: eve@example.com", "ann@example.com, eve@example.com"],
+    [
+        *("", "ann", "ann@", "a b@example.com", "ann@example.com, eve@example.com"),
+        "ann@example.com\nBcc: eve@example.com",
+    ],
 )
 def test_an_address_that_is_none_is_refused(address: str) -> None:
     with pytest.raises(InvalidAddress):
