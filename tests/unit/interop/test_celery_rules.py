@@ -37,14 +37,7 @@ def test_days_that_must_both_match_at_too_many_times_are_refused() -> None:
     assert "a recurrence rule with at most 24 times of the day" in refused.value.instead
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        pytest.param(("61", "0"), id="beyond_the_field"),
-        pytest.param(("", "0"), id="empty"),
-        pytest.param(("0", "0", "31", "2"), id="no_such_day"),
-    ],
-)
+@pytest.mark.parametrize("fields", [("61", "0"), ("", "0"), ("0", "0", "31", "2")])
 def test_what_celery_refuses_is_refused(fields: tuple[str, ...]) -> None:
     with pytest.raises(CannotMove, match="Celery refuses its crontab"):
         rule(*fields)

@@ -59,31 +59,16 @@ def test_other_next_instants_are_a_difference(
     assert found.upcoming.differing is not None
 
 
-@pytest.mark.parametrize(
-    ("schedule", "next_at", "more"),
-    [
-        pytest.param(CRONTAB, days(FOUR), {}, id="crontab"),
-        pytest.param(
-            {"every_s": 86_400}, days(FOUR), {"last_run_at": format_instant(FOUR - DAY)}, id="phase"
-        ),
-    ],
-)
-def test_the_same_next_instants_are_no_difference(
-    schedule: Mapping[str, object], next_at: list[str], more: Mapping[str, Any]
-) -> None:
-    found = moved(schedule, next_at, **more)
+def test_the_same_next_instants_and_unknown_ones_are_no_difference() -> None:
+    crontab, unknown = moved(CRONTAB, days(FOUR)), moved(CRONTAB, None)
+    phase = moved({"every_s": 86_400}, days(FOUR), last_run_at=format_instant(FOUR - DAY))
 
-    assert found.kind == "same"
-    assert found.upcoming is not None
-    assert found.upcoming.there == found.upcoming.here
-
-
-def test_an_entry_whose_next_instants_are_not_known_is_not_compared() -> None:
-    found = moved(CRONTAB, None)
-
-    assert found.kind == "same"
-    assert found.upcoming is not None
-    assert (found.upcoming.there, len(found.upcoming.here)) == (None, 5)
+    assert (crontab.kind, phase.kind, unknown.kind) == ("same", "same", "same")
+    for one in (crontab, phase):
+        assert one.upcoming is not None
+        assert one.upcoming.there == one.upcoming.here
+    assert unknown.upcoming is not None
+    assert (unknown.upcoming.there, len(unknown.upcoming.here)) == (None, 5)
 
 
 def test_the_report_shows_both_side_by_side() -> None:

@@ -28,12 +28,7 @@ def test_the_three_parts_are_rendered_and_only_html_is_escaped() -> None:
     assert content.subject == "Hello Ann & Co"
     assert content.text == "Hello Ann & Co"
     assert content.html == "<p>Hello Ann &amp; Co</p>"
-
-
-def test_a_subject_is_one_line() -> None:
-    content = render(MailTemplate("t", "a\nBcc: {{ count }}", ""), VALUES)
-
-    assert content.subject == "a Bcc: 3"
+    assert render(MailTemplate("t", "a\nBcc: {{ count }}", ""), VALUES).subject == "a Bcc: 3"
 
 
 @pytest.mark.parametrize(
