@@ -16,6 +16,7 @@ from redis.sentinel import MasterNotFoundError
 from broker.celery_rules import Application
 from broker.errors import Blame, Blocked, NoQueue, blame_of
 from broker.outage import outage
+from tests.tables import table
 
 REDIS = Application("redis://:secret@10.0.0.5:7650/0")
 REFUSED = ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
@@ -110,17 +111,7 @@ def test_an_outage_is_told_in_words(error: Exception, what: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("url", "name"),
-    [
-        ("amqp://user:secret@rabbit//", "RabbitMQ at rabbit:5672"),
-        ("amqps://user:secret@rabbit//", "RabbitMQ at rabbit:5671"),
-        ("redis://", "Redis at localhost:6379"),
-        ("rediss://:secret@cache.example:6380/1", "Redis at cache.example:6380"),
-        ("redis+socket:///run/valkey.sock", "the broker at /run/valkey.sock"),
-        ("sentinel://a:26379;sentinel://b:26379", "Redis behind Sentinel"),
-    ],
-)
+@pytest.mark.parametrize(("url", "name"), table(__file__, "a_broker_is_named_without_its_secrets"))
 def test_a_broker_is_named_without_its_secrets(url: str, name: str) -> None:
     text = outage(redis.TimeoutError("Timeout"), Application(url))
 

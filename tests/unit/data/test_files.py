@@ -39,16 +39,7 @@ def read(root: Path, name: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.csv", "a"),
-        ("./folder//b.csv", "b"),
-        ("folder/../a.csv", "a"),
-        ("relative.csv", "b"),
-        ("absolute.csv", "b"),
-        ("inside/b.csv", "b"),
-        ("folder/inner/up.csv", "a"),
-    ],
+    ("name", "text"), table(__file__, "files_and_links_within_the_root_are_read")
 )
 def test_files_and_links_within_the_root_are_read(root: Path, name: str, text: str) -> None:
     (root / "relative.csv").symlink_to("folder/b.csv")

@@ -13,42 +13,17 @@ from services.actions.rules import (
     zone_of,
 )
 from tests.factories import make_plan, make_rule
+from tests.tables import table
 
 NOW = datetime(2026, 11, 25, tzinfo=UTC)
 AT = "2026-12-01T14:00:00Z"
-PARIS_IN_SPRING = (
-    "2027-03-28 02:30 does not exist in Europe/Paris: runs at Sun 2027-03-28 03:00 +02:00"
-)
-PARIS_IN_AUTUMN = (
-    "2027-10-31 02:30 comes twice in Europe/Paris: runs the first time; "
-    "croniter would also run at Sun 2027-10-31 02:30 +01:00"
-)
-NEW_YORK_IN_SPRING = (
-    "2027-03-14 02:00 does not exist in America/New_York: does not run; "
-    "croniter would run at Sun 2027-03-14 03:00 -04:00"
-)
-NEW_YORK_IN_AUTUMN = (
-    "2027-11-07 01:05 comes twice in America/New_York: runs the first time; "
-    "croniter would also run at Sun 2027-11-07 01:05 -05:00, and 5 more"
-)
 
 
-@pytest.mark.parametrize(
-    ("rule", "zone", "expected"),
-    [
-        pytest.param(
-            "30 2 * * *", "Europe/Paris", (PARIS_IN_SPRING, PARIS_IN_AUTUMN), id="one_of_two"
-        ),
-        pytest.param("*/15 2 * * *", "America/New_York", (NEW_YORK_IN_SPRING,), id="a_gap"),
-        pytest.param("5-55/10 1 * * *", "America/New_York", (NEW_YORK_IN_AUTUMN,), id="several"),
-        pytest.param("0 9 * * *", "Europe/Paris", (), id="at_another_time"),
-        pytest.param("30 2 * * *", "Asia/Tokyo", (), id="no_change"),
-    ],
-)
-def test_a_note_names_both_answers(rule: str, zone: str, expected: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("rule", "zone", "expected"), table(__file__, "a_note_names_both_answers"))
+def test_a_note_names_both_answers(rule: str, zone: str, expected: list[str]) -> None:
     plan = make_plan(make_rule(cron_rule=rule, timezone=zone))
 
-    assert daylight_notes(plan, NOW, NOW + YEAR) == expected
+    assert daylight_notes(plan, NOW, NOW + YEAR) == tuple(expected)
 
 
 def test_an_occurrence_that_croniter_lacks_is_named_too() -> None:

@@ -115,15 +115,7 @@ def test_a_module_is_loaded_once_however_often_it_is_named(module: Write) -> Non
 
 
 @pytest.mark.parametrize(
-    ("parameters", "problem"),
-    [
-        ({"folder": "in"}, "operations.own.folder 'in': write an absolute path"),
-        ({"folder": "/in", "mst": 1}, "operations.own.mst 1: is not a known key; did you mean"),
-        ({"folder": "/in", "most": "x"}, "operations.own.most 'x': write a whole number"),
-        ({}, "operations.own.folder: is required"),
-        ({"folder": "odd"}, 'operations.own {"folder": "odd"}: cannot be checked, KeyError'),
-        ({"folder": "exit"}, 'operations.own {"folder": "exit"}: cannot be checked, SystemExit: 5'),
-    ],
+    ("parameters", "problem"), table(__file__, "an_actions_parameters_are_checked_when_it_is_saved")
 )
 def test_an_actions_parameters_are_checked_when_it_is_saved(
     module: Write, parameters: dict[str, object], problem: str

@@ -62,16 +62,7 @@ def test_the_times_of_the_day(when: Any, expected: list[str]) -> None:
     assert expected == [one[11:16] for one in first(len(expected), **rule)]
 
 
-@pytest.mark.parametrize(
-    ("end", "expected"),
-    [
-        ("COUNT=3", ["2026-12-01T16:00Z", "2026-12-02T08:00Z", "2026-12-02T16:00Z"]),
-        ("UNTIL=20261202", ["2026-12-01T16:00Z", "2026-12-02T08:00Z", "2026-12-02T16:00Z"]),
-        ("UNTIL=20261202T090000", ["2026-12-01T16:00Z", "2026-12-02T08:00Z"]),
-        ("UNTIL=20261202T080000Z", ["2026-12-01T16:00Z", "2026-12-02T08:00Z"]),
-        ("UNTIL=20261202T075959Z", ["2026-12-01T16:00Z"]),
-    ],
-)
+@pytest.mark.parametrize(("end", "expected"), table(__file__, "count_and_until_end_a_rule"))
 def test_count_and_until_end_a_rule(end: str, expected: list[str]) -> None:
     rule = {"at": ["09:00", "17:00"], "starting_at": "2026-12-01T10:00:00", **PARIS}
 
