@@ -305,10 +305,15 @@ def running_broker(kind: type[Broker] = Broker) -> AbstractContextManager[Broker
     return running(lambda folder: kind(folder, free_port()))
 
 
-def running_cluster() -> AbstractContextManager[PostgreSQL]:
+def running_cluster(
+    set_up: Callable[[PostgreSQL], object] = lambda _: None,
+) -> AbstractContextManager[PostgreSQL]:
+    """Run a cluster, which `set_up` changes before its start."""
+
     def make(folder: Path) -> PostgreSQL:
         made = PostgreSQL(folder, free_port())
         made.create()
+        set_up(made)
         return made
 
     return running(make, signal.SIGINT)

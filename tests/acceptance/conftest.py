@@ -1,13 +1,11 @@
 """One installation per test and store, with a broker of its own that a test may kill."""
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
 
 import pytest
-from pydantic import SecretStr
 
 from runtime.config import Settings
-from tests.acceptance.installation import Installation
+from tests.acceptance.installation import Installation, installed
 from tests.acceptance.shop import Shop
 from tests.servers import Broker, running_broker
 
@@ -30,9 +28,7 @@ def installation(
     store: str, own_broker: Broker, home_of: Callable[[str], Settings]
 ) -> Iterator[Installation]:
     """A migrated installation without any process yet."""
-    url = SecretStr(own_broker.url)
-    settings = home_of(store).model_copy(update={"broker_url": url})
-    with closing(Installation(store, settings, own_broker)) as made:
+    with installed(home_of(store), own_broker) as made:
         yield made
 
 

@@ -1,6 +1,5 @@
 """The kinds of workers: how each is given work that it holds, and what shows how it goes."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -12,53 +11,49 @@ import psutil
 
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import Process, python, until
-from tests.acceptance.shop import Shop, killed
-from tests.acceptance.web_door import start_web
+from tests.acceptance.shop import Shop
 
 NONE: Mapping[str, str] = MappingProxyType({})
 WORKER = Path(__file__).with_name("job_worker.py")
 
 
-class Crew(ABC):
-    """Workers of one kind; what they do is held until the gate is open."""
+class OurSteps:
+    """Workers of ours, which run the steps of an action; what they do is held until `go`."""
+
+    queue = "minutebook.quick"
+    # What a worker writes of a message that comes again, and of an operation that it has lost.
+    passed_over, lost = "not started, taken", "nothing more is written"
 
     def __init__(self, installation: Installation) -> None:
         self.installation = installation
-        self.gate = installation.file("go")
 
-    @abstractmethod
     def due(self, **policy: Any) -> UUID:
         """Record an operation for these workers."""
-
-    @abstractmethod
-    def worker(self, settings: Mapping[str, str] = NONE) -> Process:
-        """Start a worker."""
-
-    @abstractmethod
-    def begun(self, id: UUID) -> int:
-        """Return how often the work was begun."""
-
-    @abstractmethod
-    def ended(self, id: UUID) -> int:
-        """Return how often the work was carried to its end, on record or not."""
-
-    @abstractmethod
-    def repeat(self, worker: Process) -> None:
-        """Let the message or the report come again; return once it was passed over."""
-
-    @abstractmethod
-    def is_told(self, worker: Process) -> None:
-        """Wait until a worker was told that it has lost its operation."""
+        return self.installation.held("trace_one", "trace_two", policy=policy)
 
     def send(self) -> None:
         """Send what may be sent, as a tick does."""
         self.installation.send()
+        self._kept = self.installation.kept_messages(self.queue)
 
     def daemon(self) -> Process:
         return self.installation.daemon()
 
+    def worker(self, settings: Mapping[str, str] = NONE) -> Process:
+        return self.installation.worker(settings=settings)
+
     def kill(self, worker: Process) -> None:
+        children = psutil.Process(worker.pid).children(recursive=True)
         worker.kill()
+        until(lambda: not psutil.wait_procs(children, 0)[1], "its children end with it")
+
+    def begun(self, id: UUID) -> int:
+        """Return how often the work was begun."""
+        return self._noted(id).count("start")
+
+    def ended(self, id: UUID) -> int:
+        """Return how often the work was carried to its end, on record or not."""
+        return self._noted(id).count("end")
 
     def begins(self, id: UUID, times: int = 1) -> None:
         until(lambda: self.begun(id) == times, lambda: f"{self.begun(id)} of {times} beginnings")
@@ -67,63 +62,33 @@ class Crew(ABC):
         """Wait until one worker has carried the work to its end, which it may say after the row."""
         until(lambda: self.ended(id) == 1, lambda: f"{self.ended(id)} ends, not one")
 
-    def open(self) -> None:
-        self.gate.touch()
-
-
-class OurSteps(Crew):
-    """Workers of ours, which run the steps of an action."""
-
-    def due(self, **policy: Any) -> UUID:
-        steps = {"trace_one": True, "trace_two": {"until": str(self.gate)}}
-        return self.installation.operation(
-            self.installation.action(operations=steps, policy=policy)
-        )
-
-    def send(self) -> None:
-        super().send()
-        self._kept = self.installation.kept_messages()
-
-    def worker(self, settings: Mapping[str, str] = NONE) -> Process:
-        return self.installation.worker(settings=settings)
-
-    def kill(self, worker: Process) -> None:
-        children = psutil.Process(worker.pid).children(recursive=True)
-        super().kill(worker)
-        until(lambda: not psutil.wait_procs(children, 0)[1], "its children end with it")
-
-    def begun(self, id: UUID) -> int:
-        return self._noted(id).count("start")
-
-    def ended(self, id: UUID) -> int:
-        return self._noted(id).count("end")
-
     def repeat(self, worker: Process) -> None:
-        self.installation.put_messages(self._kept)
-        worker.said("not started, taken")
-
-    def is_told(self, worker: Process) -> None:
-        worker.said("nothing more is written")
+        """Let the message or the report come again; return once it was passed over."""
+        self.installation.put_messages(self._kept, self.queue)
+        worker.said(self.passed_over)
 
     def _noted(self, id: UUID) -> list[str]:
         story = self.installation.trace.story(id)
         return [what for _, step, what in story if step == "trace_two"]
 
 
-class Followed(Crew):
+class Followed(OurSteps):
     """The workers of another Celery application, which `minutebook.follow` follows."""
+
+    queue = "shop"
+    passed_over, lost = "does not start here: taken", "ignored"
 
     @cached_property
     def shop(self) -> Shop:
         return Shop(self.installation)
 
     def due(self, **policy: Any) -> UUID:
-        step = {"kwargs": {"list_": str(self.gate)}}
+        step = {"kwargs": {"list_": str(self.installation.go)}}
         return self.shop.due("count_stock", step=step, policy=policy)
 
     def send(self) -> None:
         self.shop.tick()
-        self._kept = self.installation.kept_messages("shop")
+        self._kept = self.installation.kept_messages(self.queue)
 
     def daemon(self) -> Process:
         return self.installation.daemon(self.shop.settings)
@@ -132,7 +97,12 @@ class Followed(Crew):
         return self.shop.worker(settings=settings)
 
     def kill(self, worker: Process) -> None:
-        killed(self.shop, worker)
+        processes = [psutil.Process(worker.pid), *self.shop.pool(worker)]
+        for one in processes:
+            one.suspend()
+        for one in processes:
+            one.kill()
+        worker.popen.wait()
 
     def begun(self, id: UUID) -> int:
         return self.shop.said().count("count_stock begins")
@@ -140,16 +110,11 @@ class Followed(Crew):
     def ended(self, id: UUID) -> int:
         return self.shop.said().count("count_stock ends")
 
-    def repeat(self, worker: Process) -> None:
-        self.installation.put_messages(self._kept, queue="shop")
-        worker.said("does not start here: taken")
 
-    def is_told(self, worker: Process) -> None:
-        worker.said("ignored")
-
-
-class OverHttp(Crew):
+class OverHttp(OurSteps):
     """Workers in any language, which ask for jobs over HTTP."""
+
+    lost = "complete 409"
 
     def __init__(self, installation: Installation) -> None:
         super().__init__(installation)
@@ -157,16 +122,14 @@ class OverHttp(Crew):
         self._says: list[str] = []
 
     def due(self, **policy: Any) -> UUID:
-        job = {"url": "https://example.com/feed", "meta": {"gate": str(self.gate)}}
+        job = {"url": "https://example.com/feed", "meta": {"gate": str(self.installation.go)}}
         return self.installation.operation(
             self.installation.action(operations={"job": job}, policy=policy)
         )
 
     def worker(self, settings: Mapping[str, str] = NONE) -> Process:
         if not self._says:
-            _, address = start_web(self.installation, settings)
-            token = self.installation.cli("token", "create", "--role", "worker")["token"]
-            self._says = [address, token]
+            self._says = [self.installation.web(settings)[1], self.installation.token("worker")]
         command = python("-P", str(WORKER), *self._says)
         self._workers.append(self.installation.processes.start("job-worker", command))
         return self._workers[-1]
@@ -180,6 +143,3 @@ class OverHttp(Crew):
 
     def repeat(self, worker: Process) -> None:
         worker.said("complete 204", times=2)
-
-    def is_told(self, worker: Process) -> None:
-        worker.said("complete 409")

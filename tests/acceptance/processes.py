@@ -20,6 +20,7 @@ from tests.acceptance.warm import Forked, is_warm, warm
 ROOT = Path(__file__).resolve().parents[2]
 MARK = "MINUTEBOOK_TEST"
 # Limits, not expectations: they cost nothing while all goes well, and a busy machine needs them.
+# Within the first is a lease, the sweep's own caution after it, and the next tick.
 SOON_S = 90.0
 LONGEST_RUN_S = 120.0
 Streams = tuple[IO[Any], IO[Any]]
@@ -65,14 +66,7 @@ class Process:
     def freeze_tree(self) -> None:
         """Stop it and its children where they are."""
         self.freeze()
-        for child in psutil.Process(self.pid).children(recursive=True):
-            child.suspend()
-
-    def thaw_tree(self) -> None:
-        """Let it and its children go on."""
-        for child in psutil.Process(self.pid).children(recursive=True):
-            child.resume()
-        self.thaw()
+        freeze_tree(self.pid)
 
     def kill(self) -> None:
         """Kill it as the kernel would, it alone; return when it is gone."""
@@ -210,6 +204,25 @@ def _is_over(process: psutil.Process) -> bool:
         return process.status() in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
     except psutil.NoSuchProcess:
         return True
+
+
+def freeze_tree(pid: int) -> None:
+    """Stop a process and its children where they are."""
+    process = psutil.Process(pid)
+    process.suspend()
+    for child in process.children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.suspend()
+
+
+def thaw_tree(pid: int) -> None:
+    """Let a process and its children go on."""
+    process = psutil.Process(pid)
+    # The parent first: it must reap children, and gone ones block no other.
+    process.resume()
+    for child in process.children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.resume()
 
 
 def kill(pid: int) -> None:

@@ -18,9 +18,8 @@ class Proxy:
         self._ended = Event()
         self._goes_on = Event()
         self._sockets: list[socket.socket] = []
-        self._threads: list[Thread] = []
         self._server = socket.create_server(("127.0.0.1", 0))
-        self._start(self._accept)
+        Thread(target=self._accept, daemon=True).start()
 
     @property
     def url(self) -> str:
@@ -41,13 +40,6 @@ class Proxy:
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
             one.close()
-        for thread in self._threads:
-            thread.join(10)
-
-    def _start(self, act: object, *arguments: object) -> None:
-        thread = Thread(target=act, args=arguments, daemon=True)  # type: ignore[arg-type]
-        self._threads.append(thread)
-        thread.start()
 
     def _accept(self) -> None:
         while not self._ended.is_set():
@@ -57,8 +49,8 @@ class Proxy:
             except OSError:
                 return
             self._sockets += [client, broker]
-            self._start(self._forward, client, broker, True)
-            self._start(self._forward, broker, client, False)
+            for way in ((client, broker, True), (broker, client, False)):
+                Thread(target=self._forward, args=way, daemon=True).start()
 
     def _forward(self, source: socket.socket, sink: socket.socket, is_cut_off: bool) -> None:
         with contextlib.suppress(OSError):

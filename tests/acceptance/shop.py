@@ -4,7 +4,6 @@ import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -18,8 +17,8 @@ from scheduler.changes import Change
 from scheduler.changes.change import create_all
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import ROOT, Process, python, until
-from tests.acceptance.web_door import start_web
 from tests.factories import author, make_document, yearly
+from tests.ticks import MINUTE
 
 EXAMPLE = ROOT / "examples" / "from_celery_beat"
 RULES = CeleryRules(("tasks.*",))
@@ -69,13 +68,13 @@ class Shop:
     def web(self, settings: Mapping[str, str] = {}) -> Process:
         """Return the server that the shop's workers ask; it is started if none runs."""
         if self._web is None or not self._web.is_alive:
-            self._web, self.address = start_web(self.installation, {**self.settings, **settings})
+            self._web, self.address = self.installation.web({**self.settings, **settings})
         return self._web
 
     def is_followed(self) -> None:
         def is_said() -> bool:
             with reading(self.installation.engine) as connection:
-                return bool(workers.followed_tasks(connection, timedelta(minutes=1)))
+                return bool(workers.followed_tasks(connection, MINUTE))
 
         until(is_said, "the worker says what it follows")
 
@@ -98,10 +97,13 @@ class Shop:
         return self.installation.operation(self.action(task, **changes))
 
     def tick(self) -> str:
-        script = str(ROOT / "scheduler_server.py")
-        done = self.installation.processes.run(python(script, "--once"), self.settings)
+        return self.installation.tick(settings=self.settings)
+
+    def python(self, code: str) -> None:
+        """Let the shop run some Python of its own."""
+        run = self.installation.processes.run
+        done = run(python("-c", code), self.settings, self.folder)
         assert done.returncode == 0, done.stderr
-        return done.stderr
 
     def said(self) -> list[str]:
         """Return what the shop's tasks wrote: `close_day begins`, …"""
@@ -116,12 +118,3 @@ class Shop:
     def gate(self, name: str = "gate") -> Path:
         """Return the path of a file that a task waits for."""
         return self.folder / name
-
-
-def killed(shop: Shop, worker: Process) -> None:
-    processes = [psutil.Process(worker.pid), *shop.pool(worker)]
-    for one in processes:
-        one.suspend()
-    for one in processes:
-        one.kill()
-    worker.popen.wait()

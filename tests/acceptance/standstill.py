@@ -1,15 +1,26 @@
-"""Who stands still and holds what others want: a daemon in its transaction, a whole database."""
+"""Who stands still and holds what others want, and a disk that is full for a while."""
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 import psutil
+import sqlalchemy as sa
 
 from tests.acceptance.installation import Installation
-from tests.acceptance.processes import Process, until
-from tests.servers import PostgreSQL
+from tests.acceptance.processes import Process, freeze_tree, thaw_tree, until
+from tests.transactions import execute, fetched
 
+# Below the size of SQLite's log file, above that of a process's own log.
+MOST_BYTES = 32 * 1024
+WRITTEN = ("installation", "operations", "attempts", "ticks")
+FULL = """
+CREATE FUNCTION disk_is_full() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = 'disk_full';
+END $$
+"""
 # Makes the recording of the action "frozen" take a second or two.
 SLOW = """
 CREATE TRIGGER slow BEFORE INSERT ON operations WHEN NEW.triggerer LIKE '%frozen%'
@@ -22,14 +33,8 @@ END
 """
 
 
-def slow_down(installation: Installation) -> None:
-    """Make the recording of the action "frozen" take that long, on SQLite."""
-    with installation.engine.begin() as connection:
-        connection.exec_driver_sql(SLOW)
-
-
 def freeze_in_a_transaction(installation: Installation, daemon: Process) -> None:
-    """Freeze a daemon that records what `slow_down` slows down, and so holds SQLite's only lock."""
+    """Freeze a daemon that records what is `SLOW`, and so holds SQLite's only lock."""
     with sqlite3.connect(installation.home / "minutebook.db", timeout=0) as probe:
         probe.isolation_level = None
         # A transaction that is short is over when it is asked for again.
@@ -51,7 +56,7 @@ def freeze_in_a_transaction(installation: Installation, daemon: Process) -> None
 
 
 @contextmanager
-def standing_still(installation: Installation, server: PostgreSQL | None) -> Iterator[None]:
+def standing_still(installation: Installation) -> Iterator[None]:
     """Let nobody write, as long as the block lasts: neither an answer nor an error."""
     if installation.store == "sqlite":
         locker = sqlite3.connect(installation.home / "minutebook.db", isolation_level=None)
@@ -61,16 +66,47 @@ def standing_still(installation: Installation, server: PostgreSQL | None) -> Ite
         finally:
             locker.close()
         return
-    assert server is not None
-    assert server.process is not None
-    main = psutil.Process(server.process.pid)
-    tree = [main, *main.children(recursive=True)]
+    of_ours = fetched(installation.engine, sa.text("SELECT pg_backend_pid()")).scalar_one()
+    server = psutil.Process(of_ours).ppid()
     try:
-        for process in tree:
-            process.suspend()
+        freeze_tree(server)
         yield
     finally:
-        for process in tree:
-            # One that was about to end has ended.
-            with suppress(psutil.NoSuchProcess):
-                process.resume()
+        thaw_tree(server)
+
+
+@dataclass
+class Disk:
+    """What PostgreSQL answers when its disk is full; on SQLite a limit on the processes' files."""
+
+    installation: Installation
+    _limited: list[Process] = field(default_factory=list)
+
+    def fill(self, *processes: Process) -> None:
+        """Let these processes, and on PostgreSQL everybody, write nothing."""
+        if self.installation.store == "postgresql":
+            triggers = (
+                f"CREATE TRIGGER full_{table} BEFORE INSERT OR UPDATE ON {table}"
+                " EXECUTE FUNCTION disk_is_full()"
+                for table in WRITTEN
+            )
+            execute(self.installation.engine, sa.text(";".join([FULL, *triggers])))
+            return
+        log = self.installation.home / "minutebook.db-wal"
+        for number in range(100):
+            if log.stat().st_size > MOST_BYTES:
+                break
+            self.installation.action(f"padding {number}")
+        self._limited += processes
+        self._limit(MOST_BYTES)
+
+    def make_room(self) -> None:
+        if self.installation.store == "postgresql":
+            execute(self.installation.engine, sa.text("DROP FUNCTION disk_is_full CASCADE"))
+        self._limit(psutil.RLIM_INFINITY)
+
+    def _limit(self, most_bytes: int) -> None:
+        for process in self._limited:
+            for one in (psutil.Process(process.pid), *map(psutil.Process, process.children())):
+                _, hard = one.rlimit(psutil.RLIMIT_FSIZE)
+                one.rlimit(psutil.RLIMIT_FSIZE, (most_bytes, hard))

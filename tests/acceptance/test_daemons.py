@@ -8,11 +8,13 @@ import sqlalchemy as sa
 
 from models.store import ticks
 from models.tables import operations
-from runtime.database import reading
-from tests.acceptance.installation import Installation
+from tests.acceptance.installation import TICK_S, Installation
 from tests.acceptance.processes import until
 from tests.acceptance.proxy import Proxy
-from tests.acceptance.standstill import freeze_in_a_transaction, slow_down
+from tests.acceptance.standstill import SLOW, freeze_in_a_transaction
+from tests.factories import make_many, set_back
+from tests.ticks import SECOND
+from tests.transactions import act, execute
 
 # What a worker logs of a second message of an operation.
 PASSED_OVER = "not started, taken"
@@ -95,8 +97,7 @@ def test_a_daemon_killed_between_sending_and_marking_sends_twice_and_runs_once(
 def test_a_daemon_frozen_in_a_transaction_holds_up_nobody_and_loses_its_locks(
     installation: Installation,
 ) -> None:
-    with installation.engine.begin() as connection:
-        connection.execute(sa.text(HOLD))
+    execute(installation.engine, sa.text(HOLD))
     # Without a transaction: the server would end one that idles while a daemon starts slowly.
     by_itself = installation.engine.execution_options(isolation_level="AUTOCOMMIT")
     with by_itself.connect() as holder:
@@ -111,10 +112,10 @@ def test_a_daemon_frozen_in_a_transaction_holds_up_nobody_and_loses_its_locks(
     other = installation.due_action("other")
     installation.worker()
     installation.daemon()
-    [row] = installation.awaited_rows(other, 1)
+    row = installation.awaited_row(other)
     installation.becomes(row["id"], "success")
     for action in stuck:
-        [row] = installation.awaited_rows(action, 1)
+        row = installation.awaited_row(action)
         installation.becomes(row["id"], "success")
     frozen.thaw()
     frozen.said("tick ")
@@ -130,12 +131,11 @@ def test_a_daemon_frozen_in_a_transaction_on_sqlite_holds_up_all_who_say_so_unti
     installation: Installation, then: str
 ) -> None:
     """There is one lock for all, and nobody but its holder can give it back."""
-    gate = {"until": str(installation.file("go"))}
-    running = installation.operation(installation.action(operations={"trace_one": gate}))
+    running = installation.held()
     worker = installation.worker(concurrency=2)
     frozen = installation.daemon()
     installation.step_starts(running)
-    slow_down(installation)
+    execute(installation.engine, sa.text(SLOW))
     due = installation.due_action("frozen")
     freeze_in_a_transaction(installation, frozen)
 
@@ -145,9 +145,9 @@ def test_a_daemon_frozen_in_a_transaction_on_sqlite_holds_up_all_who_say_so_unti
         other.said("database unavailable, trying again: database is locked")
     assert installation.rows(due.uid) == []
     frozen.thaw() if then == "goes_on" else frozen.kill()
-    [row] = installation.awaited_rows(due, 1)
+    row = installation.awaited_row(due)
     installation.becomes(row["id"], "success")
-    installation.file("go").touch()
+    installation.go.touch()
     ended = installation.becomes(running, "success")
 
     assert (ended["attempt"], ended["losses"]) == (1, 0)
@@ -158,7 +158,11 @@ def test_a_daemon_frozen_in_a_transaction_on_sqlite_holds_up_all_who_say_so_unti
 def test_two_daemons_at_once_send_each_of_1000_that_are_due_at_each_tick_once(
     installation: Installation,
 ) -> None:
-    installation.due_at_ticks(count=1_000, ticks=3, in_s=6)
+    first = installation.now().replace(microsecond=0) + 11 * SECOND
+    when = [{"due_date": (first + n * TICK_S * SECOND).isoformat()} for n in range(3)]
+    policy = {"overlap": "allow", "catch_up": "all", "look_back": "PT5M"}
+    uids = make_many(installation.engine, 1_000, when=when, policy=policy)
+    set_back(installation.engine, uids, first - SECOND)
     small = {"SCHED_SCHEDULER_BATCH_SIZE": "100"}
     daemons = [installation.daemon(small), installation.daemon(small)]
 
@@ -180,19 +184,6 @@ def test_two_daemons_at_once_send_each_of_1000_that_are_due_at_each_tick_once(
     assert [daemon.ended() for daemon in daemons] == [0, 0]
 
 
-def test_a_daemon_that_was_stopped_in_order_leaves_word(installation: Installation) -> None:
-    daemon = installation.daemon()
-    until(lambda: bool(installation.ticks()), "it ticks")
-
-    daemon.send(signal.SIGTERM)
-    code = daemon.ended()
-
-    with reading(installation.engine) as connection:
-        last = ticks.last(connection)
-        assert last is not None
-        assert (code, last["stopped_at"] is None) == (0, False)
-
-
 def test_a_daemon_that_is_told_so_runs_every_active_action_once_first(
     installation: Installation,
 ) -> None:
@@ -202,8 +193,14 @@ def test_a_daemon_that_is_told_so_runs_every_active_action_once_first(
 
     daemon = installation.processes.start("daemon", installation.command("daemon", "--run-now"))
 
-    ids = [installation.awaited_rows(one, 1)[0]["id"] for one in made]
+    ids = [installation.awaited_row(one)["id"] for one in made]
     assert installation.all_end(ids) == ["success", "success"]
     assert installation.rows(paused.uid) == []
     assert {row["cause"] for row in installation.rows() if row["id"] in ids} == {"manual"}
-    assert daemon.is_alive
+    daemon.said("tick ")
+    daemon.send(signal.SIGTERM)
+    assert daemon.ended() == 0
+    # One that is stopped in order leaves word.
+    last = act(installation.engine, ticks.last)
+    assert last is not None
+    assert last["stopped_at"] is not None

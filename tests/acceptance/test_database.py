@@ -17,8 +17,7 @@ LONGEST_S = 2 + 1.5 + 1
 def test_a_database_that_is_restarted_costs_no_lease_and_no_outcome(
     installation: Installation, postgresql: PostgreSQL
 ) -> None:
-    gate = {"until": str(installation.file("go"))}
-    id = installation.operation(installation.action(operations={"trace_one": gate}))
+    id = installation.held()
     daemon = installation.daemon()
     worker = installation.worker()
     installation.step_starts(id)
@@ -29,7 +28,7 @@ def test_a_database_that_is_restarted_costs_no_lease_and_no_outcome(
     until(lambda: monotonic() - failing_since > 2.5, "longer than a lease")
     postgresql.start()
     daemon.said("tick ", times=daemon.text().count("tick ") + 2)
-    installation.file("go").touch()
+    installation.go.touch()
     row = installation.becomes(id, "success")
 
     assert (row["attempt"], row["losses"]) == (1, 0)
@@ -41,15 +40,13 @@ def test_a_database_that_is_restarted_costs_no_lease_and_no_outcome(
 def test_an_end_is_recorded_even_if_the_database_returns_after_the_time_limit(
     installation: Installation, postgresql: PostgreSQL
 ) -> None:
-    gate = {"until": str(installation.file("go"))}
-    made = installation.action(operations={"trace_one": gate}, policy={"time_limit": "PT2S"})
-    id = installation.operation(made)
+    id = installation.held(policy={"time_limit": "PT2S"})
     daemon = installation.daemon()
     worker = installation.worker(settings=SHORT)
     installation.step_starts(id)
 
     postgresql.stop()
-    installation.file("go").touch()
+    installation.go.touch()
     ended_at = monotonic()
     worker.said("database unavailable, trying again")
     until(lambda: monotonic() - ended_at > LONGEST_S, "longer than all limits")
@@ -69,22 +66,20 @@ def test_an_end_is_recorded_even_if_the_database_returns_after_the_time_limit(
     ],
 )
 def test_a_database_that_stands_still_for_longer_than_a_lease_costs_no_healthy_lease(
-    installation: Installation, request: pytest.FixtureRequest, until_s: float
+    installation: Installation, until_s: float
 ) -> None:
-    server = request.getfixturevalue("postgresql") if installation.store == "postgresql" else None
-    gate = {"until": str(installation.file("go"))}
-    id = installation.operation(installation.action(operations={"trace_one": gate}))
+    id = installation.held()
     installation.worker()
     daemon = installation.daemon()
     installation.step_starts(id)
     ticked = daemon.text().count("tick ")
     daemon.said("tick ", times=ticked + 1)
 
-    with standing_still(installation, server):
+    with standing_still(installation):
         stands_since = monotonic()
         until(lambda: monotonic() - stands_since > until_s, "longer than a lease")
     daemon.said("tick ", times=ticked + 2)
-    installation.file("go").touch()
+    installation.go.touch()
 
     row = installation.becomes(id, "success")
     assert (row["attempt"], row["losses"]) == (1, 0)

@@ -17,10 +17,8 @@ def begin(
     installation: Installation, step: str = "trace_two", grace: dict[str, str] | None = None,
     **parameters: Any,
 ) -> tuple[UUID, Process]:  # fmt: skip
-    """Run an operation of two steps, of which the second blocks until the file `go` appears."""
-    blocked = {"until": str(installation.file("go")), **parameters}
-    action = installation.action(operations={"trace_one": True, step: blocked})
-    id = installation.operation(action)
+    """Run an operation of two steps, of which the second is held."""
+    id = installation.held("trace_one", step, **parameters)
     installation.send()
     worker = installation.worker(settings=grace)
     installation.step_starts(id, 2)
@@ -32,7 +30,7 @@ def test_a_step_that_ends_within_the_grace_finishes(installation: Installation) 
 
     worker.send(signal.SIGTERM)
     worker.said("Initiating Soft Shutdown")
-    installation.file("go").touch()
+    installation.go.touch()
 
     assert worker.ended() == 0
     row = installation.row(id)
@@ -60,7 +58,7 @@ def test_what_does_not_end_is_given_back_at_once_and_goes_on_elsewhere(
     assert (row["state"], row["attempt"], row["failures"], row["losses"]) == ("pending", 2, 0, 0)
     assert row["steps"][0]["state"] == "success"
     until(lambda: not installation.processes.left(), "no process is left")
-    installation.file("go").touch()
+    installation.go.touch()
     installation.worker()
     installation.send()
     row = installation.becomes(id, "success")
@@ -85,18 +83,14 @@ def test_a_step_that_must_not_begin_twice_is_not_given_back_when_it_is_cut_off(
 def test_messages_that_a_stopping_worker_held_are_run_by_the_next(
     installation: Installation,
 ) -> None:
-    gate = {"until": str(installation.file("go"))}
-    ids = [
-        installation.operation(installation.action(f"held {n}", operations={"trace_one": gate}))
-        for n in range(5)
-    ]
+    ids = [installation.held(name=f"held {n}") for n in range(5)]
     installation.send()
     worker = installation.worker(concurrency=2)
     until(lambda: len(installation.trace.starts()) == 2, "two steps run")
 
     worker.send(signal.SIGTERM)
     worker.ended()
-    installation.file("go").touch()
+    installation.go.touch()
     installation.worker(concurrency=2)
     # What Celery popped in the moment of its stop comes again by the outbox, minutes later: now.
     installation.make_sendable(*ids)

@@ -7,7 +7,6 @@ they may write in the home folder and one for temporary files.
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -18,6 +17,7 @@ import pytest
 
 from tests.acceptance.processes import Processes, until
 from tests.docs.deployed import Check, Deployed, everything
+from tests.namespaces import own_namespaces
 from tests.servers import Broker, PostgreSQL, free_port, temporary_folder
 
 # Each command once, with the checks of all who run it.
@@ -28,25 +28,11 @@ CHECKS = {
 }
 PATHS = sorted({path for one in everything() for path in one.paths})
 MIGRATE = ("minutebook", "migrate")
-NOBODY = 65534
 
 
-def account() -> tuple[list[str], int]:
-    """Return what runs a command without root's rights, and whose files it may then write."""
-    if os.getuid() != 0:
-        return [], os.getuid()
-    other = [
-        "setpriv",
-        f"--reuid={NOBODY}",
-        f"--regid={NOBODY}",
-        "--clear-groups",
-        "--no-new-privs",
-    ]
-    python = [*other, "test", "-x", str(Path(sys.executable).resolve())]
-    if subprocess.run(python, check=False).returncode == 0:
-        return other, NOBODY
-    # It cannot enter the folder of Python: a namespace of its own keeps the right to read.
-    return ["unshare", "--user", "--map-user=1000", "--map-group=1000"], 0
+def account() -> list[str]:
+    """Return what runs a command without root's rights; it may still read Python's folder."""
+    return [] if os.getuid() else own_namespaces("--map-user=1000", "--map-group=1000")
 
 
 @pytest.fixture
@@ -56,15 +42,9 @@ def host(postgresql: PostgreSQL, own_broker: Broker) -> Iterator[tuple[Processes
     for name in ("home", "tmp", "logs", "read-only"):
         (folder / name).mkdir()
     postgresql.execute("CREATE DATABASE deployed")
-    urls = {
-        "database": postgresql.url("deployed"),
-        "broker": own_broker.url,
-        "smtp": "smtp://[::1]:1",
-    }
-    for name, url in urls.items():
-        (folder / f"{name}_url").write_text(url + "\n")
-    for name in ("home", "tmp"):
-        os.chown(folder / name, account()[1], -1)
+    (folder / "database_url").write_text(postgresql.url("deployed"))
+    (folder / "broker_url").write_text(own_broker.url)
+    (folder / "smtp_url").write_text("smtp://[::1]:1")
     (folder / "read-only").chmod(0o555)
     processes = Processes(folder / "logs", {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -90,7 +70,7 @@ def test_every_command_runs_without_rights_and_its_health_check_passes(
     host: tuple[Processes, Path],
 ) -> None:
     processes, folder = host
-    before, _ = account()
+    before = account()
 
     def ready(one: Deployed) -> tuple[list[str], dict[str, str], Path]:
         return [*before, *one.command], one.settings(folder), folder / "read-only"

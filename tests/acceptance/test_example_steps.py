@@ -4,14 +4,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
-from pydantic import SecretStr
 
 from runtime.config import Settings
-from tests.acceptance.installation import Installation
+from tests.acceptance.installation import Installation, installed
 from tests.acceptance.processes import ROOT, until
 from tests.servers import Broker
 
@@ -36,7 +34,6 @@ def with_example(
     store: str, own_broker: Broker, home_of: Callable[[str], Settings], site: Path
 ) -> Iterator[Installation]:
     """An installation where the example is installed, and a module that is broken is named."""
-    settings = home_of(store).model_copy(update={"broker_url": SecretStr(own_broker.url)})
     modules = site / "broken_steps_here.py"
     modules.write_text("import sys\nsys.exit('no licence')\n")
     environment = {
@@ -44,7 +41,7 @@ def with_example(
         "SCHED_STEP_MODULES": "broken_steps_here",
         "SCHED_WORKER_LEASE_S": "6",
     }
-    with closing(Installation(store, settings, own_broker, environment)) as made:
+    with installed(home_of(store), own_broker, **environment) as made:
         yield made
 
 

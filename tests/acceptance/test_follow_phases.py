@@ -3,15 +3,17 @@
 import json
 import signal
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException
+from threading import Event
 from uuid import UUID
 
 import pytest
 from sqlalchemy import make_url
 
-from tests.acceptance.held_way import HeldWay, Stop
 from tests.acceptance.processes import Process, kill, until
 from tests.acceptance.shop import Shop
+from tests.http_server import Handler, http_server
 from tests.servers import PostgreSQL, free_port
 
 # One that can be killed.
@@ -56,6 +58,7 @@ RUNNING = (RUNS, SPARED, RETRIED)
 PHASES = (*STOPS, *RUNNING)
 POLICIES = {RETRIED: {"retry": {"max_attempts": 2, "backoff": ["PT1S"]}}}
 
+LONGEST_S = 120.0
 # On a busy machine no lease runs out between the start of a process and what it says first.
 LEASE = {"SCHED_WORKER_LEASE_S": "6"}
 LOST, NEVER = "failed: lost", "handed_over"
@@ -82,6 +85,75 @@ ENDS: dict[str, dict[str, str]] = {
 }
 
 
+@dataclass(frozen=True)
+class Stop:
+    """A request or its answer that stands still: then it is lost, or goes on late."""
+
+    is_answer: bool
+    is_lost: bool
+    is_reached: Event = field(default_factory=Event)
+    is_over: Event = field(default_factory=Event)
+
+    def goes_on(self) -> bool:
+        """Stand still until it is over; return whether the request or answer goes on."""
+        if self.is_over.is_set():
+            return True
+        self.is_reached.set()
+        self.is_over.wait(LONGEST_S)
+        return not self.is_lost
+
+
+@dataclass
+class HeldWay:
+    """The way to the port of a server that may be killed and started again."""
+
+    url: str
+    port: int
+    # By the path of what an operation's worker asks: its `take` or its `end`.
+    stops: dict[str, Stop] = field(default_factory=dict)
+    stopping: Event = field(default_factory=Event)
+
+    def release(self, *, are_lost: bool) -> None:
+        """End the stops of those that are lost, or of those that go on late."""
+        for one in self.stops.values():
+            if one.is_lost == are_lost:
+                one.is_over.set()
+
+    def passes(self, path: str, *, is_answer: bool) -> bool:
+        """Return whether a request or an answer goes on, once it may."""
+        stop = self.stops.get(path)
+        return stop is None or stop.is_answer != is_answer or stop.goes_on()
+
+
+class Forwarded(Handler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:  # noqa: N802 - a name of http.server
+        way: HeldWay = self.server.known
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        # Without an answer, its client sees that the connection is broken.
+        self.close_connection = True
+        if not way.passes(self.path, is_answer=False):
+            return
+        server = HTTPConnection("127.0.0.1", way.port, timeout=LONGEST_S)
+        try:
+            server.request("POST", self.path, body, dict(self.headers))
+            answer = server.getresponse()
+            text = answer.read()
+        except (OSError, HTTPException):
+            return
+        finally:
+            server.close()
+        if way.passes(self.path, is_answer=True):
+            self.close_connection = False
+            self.send_response(answer.status)
+            self.send_header("Content-Type", "application/json")
+            if text:
+                self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+
 @dataclass
 class Scene:
     """A worker of the shop with an operation in each phase."""
@@ -106,38 +178,41 @@ class Scene:
 
 
 @pytest.fixture
-def scene(shop: Shop, postgresql: PostgreSQL) -> Iterator[Scene]:
+def way() -> Iterator[HeldWay]:
+    """The way of the followers to web."""
+    port = free_port()
+    with http_server(Forwarded, lambda url: HeldWay(url, port)) as made:
+        yield made
+
+
+@pytest.fixture
+def scene(shop: Shop, postgresql: PostgreSQL, way: HeldWay) -> Scene:
     # A crash must lose nothing that was committed.
     name = make_url(shop.installation.settings.database_url.get_secret_value()).database
     postgresql.execute(f"ALTER DATABASE {name} SET synchronous_commit = on")
     (shop.folder / "phased.py").write_text(PHASED)
-    asked = ("token", "create", "--role", "worker", "--tasks", "tasks.*")
-    port = free_port()
-    way = HeldWay(port)
     settings = {
         **LEASE,
-        "SCHED_WEB_PORT": str(port),
+        "SCHED_WEB_PORT": str(way.port),
         "MINUTEBOOK_URL": way.url,
-        "MINUTEBOOK_TOKEN": shop.installation.cli(*asked)["token"],
+        "MINUTEBOOK_TOKEN": shop.installation.token("worker", "--tasks", "tasks.*"),
     }
     worker = shop.worker("phased", settings=settings, slots=len(PHASES))
-    ids, stops = dict[str, UUID](), dict[str, Stop]()
+    ids = dict[str, UUID]()
     for phase in PHASES:
         step = {"args": [phase, str(shop.gate(phase))]}
         policy = POLICIES.get(phase, {})
         ids[phase] = shop.due("phased", name=phase, step=step, policy=policy)
     for phase, (verb, is_answer, is_lost) in STOPS.items():
-        stops[phase] = way.stop(ids[phase], verb, is_answer=is_answer, is_lost=is_lost)
+        way.stops[f"/api/operations/{ids[phase]}:{verb}"] = Stop(is_answer, is_lost)
         shop.gate(phase).touch()
     shop.tick()
-    for stop in stops.values():
+    for stop in way.stops.values():
         assert stop.is_reached.wait(60)
     scene = Scene(shop, way, postgresql, settings, worker, ids)
     for phase in RUNNING:
         until(lambda phase=phase: scene.said(phase) == ["begins 1"], "it runs")  # type: ignore[misc]
-    yield scene
-    way.shutdown()
-    way.server_close()
+    return scene
 
 
 def _kill_child(scene: Scene) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.acceptance.installation import Installation
-from tests.acceptance.processes import python, until
+from tests.acceptance.processes import Process, until
 from tests.acceptance.shop import Shop
 
 # The tasks know no store.
@@ -149,8 +149,14 @@ def shop(installation: Installation) -> Shop:
     return shop
 
 
+@pytest.fixture(autouse=True)
+def worker(shop: Shop) -> Process:
+    """A worker that ends soon what goes beyond its time limit."""
+    limits = {"SCHED_WORKER_SOFT_LIMIT_S": "0.5", "SCHED_WORKER_HARD_LIMIT_S": "1.5"}
+    return shop.worker("counting", settings=limits)
+
+
 def test_a_task_knows_its_operation_and_tells_how_far_it_is(shop: Shop) -> None:
-    shop.worker("counting")
     id = shop.due("count_letters", step={"kwargs": {"until": str(shop.gate())}})
     shop.tick()
 
@@ -163,9 +169,9 @@ def test_a_task_knows_its_operation_and_tells_how_far_it_is(shop: Shop) -> None:
     assert shop.said() == [f"count_letters 1 {row['occurrence_at'].isoformat()}"]
 
 
-def test_a_task_that_does_not_end_loses_its_operation_and_its_process(shop: Shop) -> None:
-    limits = {"SCHED_WORKER_SOFT_LIMIT_S": "0.5", "SCHED_WORKER_HARD_LIMIT_S": "1.5"}
-    worker = shop.worker("counting", settings=limits)
+def test_a_task_that_does_not_end_loses_its_operation_and_its_process(
+    shop: Shop, worker: Process
+) -> None:
     id = shop.due("stubborn", policy={"time_limit": "PT1S", "retry": {"max_attempts": 3}})
 
     shop.tick()
@@ -177,7 +183,6 @@ def test_a_task_that_does_not_end_loses_its_operation_and_its_process(shop: Shop
 
 
 def test_each_task_ends_as_celery_means_it(shop: Shop) -> None:
-    shop.worker("counting")
     ids = {
         name: shop.due(task, name=name, **({"step": {"kwargs": given}} if given else {}))
         for name, task, given in (
@@ -202,9 +207,8 @@ def test_each_task_ends_as_celery_means_it(shop: Shop) -> None:
         "replaced by a chain": ("handed_over", 2),
         "unknown": ("failed", 1),
     }
-    assert (rows["retried"]["error"], shop.said().count("call rings")) == (
-        "OSError: nobody answers", 3,
-    )  # fmt: skip
+    assert rows["retried"]["error"] == "OSError: nobody answers"
+    assert shop.said().count("call rings") == 3
     assert rows["rejected"]["error"] == "rejected: not today"
     assert "does not know the task tasks.nowhere" in rows["unknown"]["error"]
     chain = rows["replaced by a chain"]["reason"]
@@ -217,11 +221,11 @@ def test_each_task_ends_as_celery_means_it(shop: Shop) -> None:
     until(lambda: shop.said().count("dressed undresses") >= 2, lambda: str(shop.said()))
 
 
-def test_a_revoked_task_is_cancelled_and_its_action_can_run_again(shop: Shop) -> None:
-    worker = shop.worker("counting")
+def test_a_revoked_task_is_cancelled_and_its_action_can_run_again(
+    shop: Shop, worker: Process
+) -> None:
     id = shop.due("dressed")
-    call = f"from followed import app; app.control.revoke({str(id)!r})"
-    shop.installation.processes.run(python("-c", call), shop.settings, shop.folder)
+    shop.python(f"from followed import app; app.control.revoke({str(id)!r})")
     worker.said("flagged as revoked")
 
     shop.tick()
@@ -232,7 +236,6 @@ def test_a_revoked_task_is_cancelled_and_its_action_can_run_again(shop: Shop) ->
 
 
 def test_whatever_a_task_raises_itself_fails_it_and_is_no_loss_of_its_worker(shop: Shop) -> None:
-    shop.worker("counting")
     told = {
         "cancels itself": "CancelledError: by its loop",
         "is interrupted": "KeyboardInterrupt: ",
@@ -251,7 +254,6 @@ def test_whatever_a_task_raises_itself_fails_it_and_is_no_loss_of_its_worker(sho
 
 
 def test_a_task_that_puts_its_message_back_is_sent_again_by_the_next_tick(shop: Shop) -> None:
-    shop.worker("counting")
     id = shop.due("later", step={"args": [str(shop.gate())]})
     shop.tick()
     row = shop.installation.awaits(id, lambda row: row["attempt"] == 2)
@@ -267,7 +269,6 @@ def test_a_task_that_puts_its_message_back_is_sent_again_by_the_next_tick(shop: 
 def test_a_task_that_celery_s_own_time_limit_ends_has_failed_and_is_not_begun_again(
     shop: Shop,
 ) -> None:
-    shop.worker("counting")
     id = shop.due("slow", step={"args": []})
 
     shop.tick()
@@ -281,7 +282,6 @@ def test_a_task_that_celery_s_own_time_limit_ends_has_failed_and_is_not_begun_ag
 def test_what_a_task_sends_or_calls_by_itself_is_the_next_attempt_or_runs_as_ever(
     shop: Shop,
 ) -> None:
-    shop.worker("counting")
     ways = ["goes on", "with headers", "catches it"]
     ids = [shop.due("again", name=way, step={"args": [way]}) for way in ways]
     ids.append(shop.due("deep", name="deep", step={"args": [2]}))

@@ -13,7 +13,6 @@ import pytest
 from runtime.plug_ins import GROUP
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import ROOT, python
-from tests.acceptance.web_door import client, start_web
 
 PLUG_INS = {one.name: one for one in entry_points(group=GROUP)}
 # The environment has every room installed: an import must not find there what is left out.
@@ -77,12 +76,12 @@ def test_what_is_due_runs_and_every_door_opens(
 
     ticked = installation.processes.run(server)
     installation.worker(is_awaited=True)
-    (operation,) = installation.awaited_rows(due, 1)
+    operation = installation.awaited_row(due)
     installation.becomes(operation["id"], "success")
     ran = installation.cli("action", "run", "pruning", "--wait")
     named = installation.processes.run(installation.command("--help")).stdout
-    _, address = start_web(installation)
-    with client(installation, address) as asking:
+    _, address = installation.web()
+    with installation.client(address) as asking:
         answers = {path: asking.get(path).status_code for path in ("/readyz", "/api/actions")}
         figures = asking.get("/metrics").text
         shown = asking.get("/api/apps/default").json()

@@ -1,55 +1,38 @@
-"""`minutebook web` as a process: followed to the end, stopped, killed, and beside another one."""
+"""`minutebook web` as a process: stopped, killed, and beside another one."""
 
 import re
 import signal
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from threading import Event
 from typing import Any
-from uuid import UUID
 
 import httpx
 import psutil
 import pytest
 import sqlalchemy as sa
 
-from models import tables
-from models.operation import ENDED
+from models.tables import workers
 from processes.web import STOP_WITHIN_S
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import until
 from tests.acceptance.standstill import standing_still
-from tests.acceptance.web_door import client, start_web
-from tests.servers import PostgreSQL
-
-
-def end_of(web: httpx.Client, id: object) -> dict[str, Any]:
-    """Ask for an operation until it has ended; return it."""
-    path = f"/api/operations/{id}"
-    until(lambda: web.get(path).json()["state"] in ENDED, f"{path} has ended")
-    shown: dict[str, Any] = web.get(path).json()
-    return shown
+from tests.transactions import fetched
 
 
 @pytest.mark.parametrize("store", ["postgresql"])
 def test_a_database_that_stands_still_does_not_hold_up_a_stop(
-    installation: Installation, postgresql: PostgreSQL
+    installation: Installation,
 ) -> None:
-    seen = sa.select(sa.func.count()).select_from(tables.workers)
-    web, address = start_web(installation)
+    seen = sa.select(sa.func.count()).select_from(workers)
+    web, address = installation.web()
     with (
-        client(installation, address, role="worker") as asked,
+        installation.client(address, role="worker") as asked,
         ThreadPoolExecutor(1) as pool,
     ):
         waiting = pool.submit(asked.get, "/jobs/next")
-
-        def is_seen() -> bool:
-            with installation.engine.begin() as connection:
-                return connection.scalar(seen) == 1
-
-        until(is_seen, "the worker is recorded")
-        with standing_still(installation, postgresql):
+        until(lambda: fetched(installation.engine, seen).scalar_one() == 1, "it is recorded")
+        with standing_still(installation):
             web.send(signal.SIGTERM)
             code = web.ended(2 * STOP_WITHIN_S)
 
@@ -59,15 +42,15 @@ def test_a_database_that_stands_still_does_not_hold_up_a_stop(
 
 @pytest.mark.parametrize("store", ["postgresql"])
 def test_a_request_that_waits_for_a_silent_database_is_cut_off_by_a_stop(
-    installation: Installation, postgresql: PostgreSQL
+    installation: Installation,
 ) -> None:
-    web, address = start_web(installation)
+    web, address = installation.web()
     port = int(address.rpartition(":")[2])
     # It now has a connection to the database, whose answer has no time limit.
     httpx.get(f"{address}/readyz").raise_for_status()
     with (
         closing(socket.create_connection(("127.0.0.1", port))) as asked,
-        standing_still(installation, postgresql),
+        standing_still(installation),
     ):
         asked.sendall(b"GET /readyz HTTP/1.1\r\nHost: here\r\n\r\n")
         # What came before this one is being handled.
@@ -91,73 +74,49 @@ def test_it_opens_as_many_files_as_the_system_allows(installation: Installation)
     assert soft == hard > 64
 
 
-def job_due(installation: Installation, number: int) -> UUID:
-    """Record an operation of a job of its own."""
-    url = f"https://example.com/{number}"
-    # Until its first beat, a lease lasts as long as the job may.
-    brief = {"time_limit": "PT5S"}
-    action = installation.action(url, operations={"job": {"url": url}}, policy=brief)
-    return installation.operation(action)
+def handed_out(worker: httpx.Client) -> dict[str, Any]:
+    """Ask for a job until there is one; return it."""
+    found: list[dict[str, Any]] = []
 
+    def is_there() -> bool:
+        answer = worker.get("/jobs/next")
+        found.extend([answer.json()] if answer.status_code == 200 else [])
+        return bool(found)
 
-def work(asked: list[httpx.Client], is_killed: Event, ended: Event) -> None:
-    """Do jobs by the first server; from its end on, by the second.
-
-    The first job is lost with its server: its worker never learns that it has got it.
-    """
-    at = 0
-    while not ended.is_set():
-        try:
-            answer = asked[at].get("/jobs/next")
-            if answer.status_code == 200 and at == 0:
-                is_killed.wait(60)
-            elif answer.status_code == 200:
-                job = answer.json()
-                asked[at].post(f"/jobs/{job['id']}/complete", json={"lease": job["lease"]})
-        except httpx.TransportError:
-            at = 1
+    until(is_there, "a job is handed out")
+    return found[0]
 
 
 @pytest.mark.parametrize("store", ["postgresql"])
 def test_what_a_killed_server_handed_out_comes_again_from_another(
     installation: Installation,
 ) -> None:
-    ids = [job_due(installation, number) for number in range(12)]
+    # Until its first beat, a lease lasts as long as the job may.
+    brief, steps = {"time_limit": "PT5S"}, {"job": {"url": "https://example.com/a"}}
+    id = installation.operation(installation.action(operations=steps, policy=brief))
     short = {"SCHED_WORK_POP_TIMEOUT_S": "1"}
-    (one, first), (_, second) = start_web(installation, short), start_web(installation, short)
-    is_killed, ended = Event(), Event()
+    (one, first), (_, second) = installation.web(short), installation.web(short)
+    installation.daemon()
     with (
-        client(installation, first, "worker") as early,
-        client(installation, second, "worker") as late,
-        client(installation, first, "viewer") as watcher,
-        client(installation, second, "viewer") as other,
-        ThreadPoolExecutor(4) as pool,
+        installation.client(first, "worker") as early,
+        installation.client(second, "worker") as late,
     ):
-        path = f"/api/operations/{ids[-1]}"
-        assert watcher.get(path).json()["state"] not in ENDED
-        working = [pool.submit(work, [early, late], is_killed, ended) for _ in range(4)]
-        installation.daemon()
-        until(lambda: installation.count_of("running") > 0, "a job is handed out")
+        lost = handed_out(early)
         one.kill()
-        is_killed.set()
-        try:
-            with pytest.raises(httpx.TransportError):
-                watcher.get(path)
-            assert end_of(other, ids[-1])["state"] == "success"
-            assert installation.all_end(ids) == ["success"] * 12
-        finally:
-            ended.set()
-        for thread in working:
-            thread.result(60)
+        with pytest.raises(httpx.TransportError):
+            early.get("/jobs/next")
+        again = handed_out(late)
+        path, lease = f"/jobs/{again['id']}/complete", {"lease": again["lease"]}
+        late.post(path, json=lease).raise_for_status()
 
-    rows = installation.rows()
-    assert 1 <= sum(row["losses"] for row in rows) <= 4
-    assert all(row["attempt"] == 1 + row["losses"] for row in rows)
+    row = installation.becomes(id, "success")
+    assert (lost["operation_id"], again["operation_id"]) == (str(id), str(id))
+    assert (row["attempt"], row["losses"]) == (2, 1)
 
 
 @pytest.mark.parametrize("store", ["sqlite"])
 def test_a_taken_port_is_refused_with_what_to_do(installation: Installation) -> None:
-    _, address = start_web(installation)
+    _, address = installation.web()
     port = address.rpartition(":")[2]
 
     check = installation.command("status", "--check", "web")

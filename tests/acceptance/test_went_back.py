@@ -1,5 +1,6 @@
-"""The database lost commits: a claim, a record or an end is undone under a running worker."""
+"""The database's clock is set, or it lost commits: a claim, a record or an end is undone."""
 
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -7,8 +8,9 @@ import pytest
 import sqlalchemy as sa
 
 from models.tables import attempts, operation_logs, operations
-from tests.acceptance.installation import Installation
+from tests.acceptance.installation import TICK_S, Installation
 from tests.acceptance.processes import until
+from tests.chaos import shifted
 
 BEGAN = "the database went back: attempt 1 had begun"
 UNCLAIMED = {
@@ -17,10 +19,49 @@ UNCLAIMED = {
 }
 
 
+def right_after_a_heartbeat(installation: Installation, id: UUID, at_least_s: float) -> float:
+    """Wait for a heartbeat so long before a tick; return how many seconds are left until it."""
+    left_s: list[float] = []
+
+    def has_beaten() -> bool:
+        now, last = installation.now(), installation.row(id)["heartbeat_at"]
+        left_s[:] = [TICK_S - (now.second + now.microsecond / 1e6) % TICK_S]
+        return last is not None and (now - last).total_seconds() < 0.2 and left_s[0] > at_least_s
+
+    until(has_beaten, f"a heartbeat {at_least_s} s before a tick")
+    return left_s[0]
+
+
+@pytest.mark.parametrize("store", ["sqlite"])
+def test_a_clock_that_jumps_ahead_just_before_a_tick_costs_no_healthy_lease(
+    installation: Installation,
+) -> None:
+    """Each lease looks older than it is until the next heartbeat, and the tick comes before."""
+    shift, processes = installation.home / "clock_shift", installation.processes
+    shift.write_text("0")
+    path = f"{Path(shifted.__file__).parent}:{processes.environment['PYTHONPATH']}"
+    own = {"PYTHONPATH": path, shifted.FILE: str(shift)}
+    processes.environment = {**processes.environment, **own}
+    slow = {"SCHED_WORKER_HEARTBEAT_S": "2", "SCHED_WORKER_LEASE_S": "6"}
+    id = installation.held()
+    installation.worker(settings=slow)
+    daemon = installation.daemon(slow)
+    daemon.said("tick ", times=3)
+    before_the_next = right_after_a_heartbeat(installation, id, at_least_s=3.5)
+
+    fresh = shift.with_suffix(".part")
+    fresh.write_text(str(before_the_next + 3))
+    fresh.rename(shift)
+    daemon.said("tick ", times=daemon.text().count("tick ") + 2)
+    installation.go.touch()
+
+    row = installation.becomes(id, "success")
+    assert (row["attempt"], row["losses"]) == (1, 0)
+
+
 def running_operation(installation: Installation) -> UUID:
     """Return an operation that a worker runs: its step blocks until the file `go` appears."""
-    blocked = {"trace_one": {"until": str(installation.file("go"))}}
-    id = installation.operation(installation.action(operations=blocked))
+    id = installation.held()
     installation.send()
     installation.worker()
     installation.step_starts(id)
@@ -64,7 +105,7 @@ def test_what_began_unrecorded_runs_once_more_and_keeps_the_reason(
     put_back(installation, id, {**installation.row(id), **UNCLAIMED})
     installation.awaits(id, lambda row: row["reason"] is not None)
 
-    installation.file("go").touch()
+    installation.go.touch()
     installation.make_sendable(id)
     installation.send()
     row = installation.becomes(id, "success")
@@ -88,7 +129,7 @@ def test_a_worker_whose_operation_is_gone_stops_and_it_is_a_finding(
 def test_an_end_that_is_undone_is_a_lost_attempt(installation: Installation) -> None:
     id = running_operation(installation)
     before = installation.row(id)
-    installation.file("go").touch()
+    installation.go.touch()
     installation.becomes(id, "success")
 
     put_back(installation, id, before)

@@ -1,14 +1,13 @@
 """What holds of every worker, whatever runs in it: our steps, a followed task, a job over HTTP."""
 
-from collections.abc import Callable
-
 import pytest
 
-from tests.acceptance.crews import Crew, Followed, OurSteps, OverHttp
+from tests.acceptance.crews import Followed, OurSteps, OverHttp
 from tests.acceptance.installation import Installation
+from tests.acceptance.processes import thaw_tree
 
 # Each kind beside a store; ours, which most installations have, beside both.
-CREWS: dict[str, tuple[str, Callable[[Installation], Crew]]] = {
+CREWS: dict[str, tuple[str, type[OurSteps]]] = {
     "our-steps-sqlite": ("sqlite", OurSteps),
     "our-steps-postgresql": ("postgresql", OurSteps),
     "followed": ("sqlite", Followed),
@@ -33,11 +32,11 @@ def store(kind: str) -> str:
 
 
 @pytest.fixture
-def crew(kind: str, installation: Installation) -> Crew:
+def crew(kind: str, installation: Installation) -> OurSteps:
     return CREWS[kind][1](installation)
 
 
-def test_a_killed_worker_s_operation_is_taken_up_again_and_ends_once(crew: Crew) -> None:
+def test_a_killed_worker_s_operation_is_taken_up_again_and_ends_once(crew: OurSteps) -> None:
     id = crew.due()
     crew.daemon()
     worker = crew.worker()
@@ -46,7 +45,7 @@ def test_a_killed_worker_s_operation_is_taken_up_again_and_ends_once(crew: Crew)
     crew.kill(worker)
     crew.worker()
     crew.begins(id, 2)
-    crew.open()
+    crew.installation.go.touch()
 
     row = crew.installation.becomes(id, "success")
     assert (row["attempt"], row["losses"], row["failures"]) == (2, 1, 0)
@@ -55,7 +54,7 @@ def test_a_killed_worker_s_operation_is_taken_up_again_and_ends_once(crew: Crew)
 
 
 def test_a_frozen_worker_loses_its_operation_and_its_late_report_changes_nothing(
-    crew: Crew,
+    crew: OurSteps,
 ) -> None:
     id = crew.due()
     crew.daemon()
@@ -67,10 +66,10 @@ def test_a_frozen_worker_loses_its_operation_and_its_late_report_changes_nothing
         frozen.freeze_tree()
     crew.worker()
     crew.begins(id, 2)
-    frozen.thaw_tree()
-    crew.is_told(frozen)
+    thaw_tree(frozen.pid)
+    frozen.said(crew.lost)
     between = crew.installation.row(id)
-    crew.open()
+    crew.installation.go.touch()
 
     row = crew.installation.becomes(id, "success")
     assert (between["state"], between["attempt"]) == ("running", 2)
@@ -78,12 +77,12 @@ def test_a_frozen_worker_loses_its_operation_and_its_late_report_changes_nothing
     crew.ends(id)
 
 
-def test_what_comes_twice_counts_once(crew: Crew) -> None:
+def test_what_comes_twice_counts_once(crew: OurSteps) -> None:
     id = crew.due()
     crew.send()
     worker = crew.worker()
     crew.begins(id)
-    crew.open()
+    crew.installation.go.touch()
     before = crew.installation.becomes(id, "success")
 
     crew.repeat(worker)
@@ -92,7 +91,7 @@ def test_what_comes_twice_counts_once(crew: Crew) -> None:
     assert (crew.begun(id), crew.ended(id), before["attempt"]) == (1, 1, 1)
 
 
-def test_a_running_operation_that_is_cancelled_stops(crew: Crew) -> None:
+def test_a_running_operation_that_is_cancelled_stops(crew: OurSteps) -> None:
     id = crew.due()
     crew.send()
     worker = crew.worker(SOFT)
@@ -107,7 +106,7 @@ def test_a_running_operation_that_is_cancelled_stops(crew: Crew) -> None:
     assert (crew.ended(id), worker.children()) == (0, processes)
 
 
-def test_an_operation_beyond_its_time_limit_is_stopped_and_fails(crew: Crew) -> None:
+def test_an_operation_beyond_its_time_limit_is_stopped_and_fails(crew: OurSteps) -> None:
     id = crew.due(time_limit="PT1S")
     crew.send()
     worker = crew.worker(SOFT)

@@ -11,6 +11,7 @@ import ctypes
 import gc
 import importlib
 import json
+import math
 import os
 import runpy
 import select
@@ -21,13 +22,13 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any, NoReturn
 
-import psutil
+from runtime.clock import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVER = str(ROOT / "scheduler_server.py")
@@ -63,27 +64,19 @@ class Forked:
     pid: int
     args: Sequence[str]
     returncode: int | None = None
-    _end: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._end = os.pidfd_open(self.pid)
 
     def poll(self) -> int | None:
         if self.returncode is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self.returncode = os.waitstatus_to_exitcode(status)
-                os.close(self._end)
+            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
         return self.returncode
 
-    def wait(self, timeout: float | None = None) -> int:
+    def wait(self, timeout: float = math.inf) -> int:
         """Wait for its end; return the exit code, or raise subprocess.TimeoutExpired."""
-        if self.poll() is None:
-            select.select([self._end], [], [], timeout)
-        code = self.poll()
-        if code is None:
-            raise subprocess.TimeoutExpired(self.args, timeout or 0)
-        return code
+        wait_for(lambda: self.poll() is not None, timeout)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired(self.args, timeout)
+        return self.returncode
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
@@ -112,29 +105,14 @@ class Warm:
         }  # fmt: skip
         descriptors = [stream.fileno() for stream in streams]
         socket.send_fds(self._ours, [json.dumps(asked).encode()], descriptors)
-        return Forked(self._answered(), list(command))
-
-    def _answered(self, within_s: float = ANSWER_S) -> int:
-        """Return the pid of the process that was forked; give this one up if it does not answer."""
-        is_there, _, _ = select.select([self._ours], [], [], within_s)
+        is_there, _, _ = select.select([self._ours], [], [], ANSWER_S)
         answer = self._ours.recv(64) if is_there else b""
-        if answer:
-            return int(answer)
-        # A late answer would be taken for that to the next test.
-        warm.cache_clear()
-        self._ours.close()
-        raise RuntimeError(f"the warm process does not answer; it is {self._end()}")
-
-    def _end(self) -> str:
-        """Kill it; return what it was doing."""
-        if self._process is None:
-            return "a child of another"
-        with suppress(psutil.Error):
-            status = str(psutil.Process(self._process.pid).status())
-            self._process.kill()
-            self._process.wait()
-            return status
-        return "gone"
+        if not answer:
+            # A late answer would be taken for that to the next test.
+            warm.cache_clear()
+            self._ours.close()
+            raise RuntimeError("the warm process does not answer")
+        return Forked(int(answer), list(command))
 
 
 @lru_cache(maxsize=1)

@@ -12,8 +12,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from tests.chaos.facts import Facts, Row
-from tests.chaos.history import History, is_of_application
-from tests.chaos.lived import true_instants
+from tests.chaos.history import History, is_of_application, true_instants
 from tests.chaos.occurrences import is_true, occurrences
 
 ENDED = {

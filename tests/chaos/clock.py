@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from runtime.clock import utc_now
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import ROOT, Process, python
+from tests.chaos.facts import Journal
 from tests.chaos.faults import Fault
-from tests.chaos.journal import Journal
 from tests.chaos.shifted import shift_connection
 
 # Functions here win over those of pg_catalog, which the search path names later.

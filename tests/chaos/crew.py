@@ -7,7 +7,7 @@ from contextlib import suppress
 import psutil
 
 from tests.acceptance.installation import Installation
-from tests.acceptance.processes import Process
+from tests.acceptance.processes import Process, freeze_tree, thaw_tree
 from tests.chaos.faults import Fault, Later
 
 DAEMONS, WORKERS = 2, 2
@@ -65,12 +65,10 @@ class Crew:
             process.kill()
 
     def _freeze(self, fault: Fault, role: str) -> None:
-        freeze_tree(self._one(role, fault).pid, fault, self.later)
+        freeze_for_a_while(self._one(role, fault).pid, fault, self.later)
 
     def _freeze_child(self, fault: Fault) -> None:
-        child = self._child(fault)
-        self.later(fault, lambda: thaw_tree(child))
-        child.suspend()
+        freeze_for_a_while(self._child(fault).pid, fault, self.later)
 
     def _fill_disk(self, fault: Fault) -> None:
         """Stop the files of a daemon from growing, for a while."""
@@ -80,23 +78,15 @@ class Crew:
         _limit_files(daemon, 0, hard)
 
 
-def freeze_tree(pid: int, fault: Fault, later: Later) -> None:
-    """Freeze a process and its children for a while."""
-    process = psutil.Process(pid)
-    later(fault, lambda: thaw_tree(process))
-    process.suspend()
-    for child in process.children(recursive=True):
-        with suppress(psutil.Error):
-            child.suspend()
+def freeze_for_a_while(pid: int, fault: Fault, later: Later) -> None:
+    """Freeze a process and its children until the fault ends."""
+    later(fault, lambda: _thaw(pid))
+    freeze_tree(pid)
 
 
-def thaw_tree(process: psutil.Process) -> None:
+def _thaw(pid: int) -> None:
     with suppress(*GONE):
-        # The parent first: it must reap children, and gone ones block no other.
-        process.resume()
-        for child in process.children(recursive=True):
-            with suppress(psutil.Error):
-                child.resume()
+        thaw_tree(pid)
 
 
 def _limit_files(process: psutil.Process, most: int, hard: int) -> None:

@@ -24,8 +24,8 @@ from tasks.registry import Registry
 from tests.acceptance.installation import Installation
 from tests.chaos import storm_steps
 from tests.chaos.documents import random_document, with_part
+from tests.chaos.facts import Journal
 from tests.chaos.faults import Fault
-from tests.chaos.journal import Journal
 from tests.factories import DEFAULT_APP, set_back
 
 TICK = timedelta(seconds=5)
@@ -42,7 +42,6 @@ class Editor:
         self.installation, self.journal = installation, journal
         self.author = ChangeContext("the storm", DEFAULT_APP, specs, TICK)
         self.error: BaseException | None = None
-        self.done = 0
         self._stop = Event()
 
     def begin(self, random: Random, count: int, name: str = "storm") -> None:
@@ -78,7 +77,6 @@ class Editor:
             try:
                 with suppress(*REFUSED):
                     self._edit(edit)
-                    self.done += 1
             except BaseException as error:
                 self.error = error
                 return

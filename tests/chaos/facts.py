@@ -4,6 +4,7 @@ A row is a dict: instants are aware UTC, ids are text, JSON is parsed.
 """
 
 import json
+import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -105,3 +106,18 @@ def _value(name: str, value: Any) -> Any:
     if isinstance(value, datetime) or (is_instant and isinstance(value, str)):
         return instant_of(value)
     return json.loads(value) if name == "document" else value
+
+
+class Journal:
+    """The storm's record of its own acts: a file to which several threads may append."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def note(self, what: str, **values: object) -> None:
+        """Append one fact: instants as seconds since 1970, ids as text."""
+        file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            os.write(file, (json.dumps({"what": what, **values}) + "\n").encode())
+        finally:
+            os.close(file)

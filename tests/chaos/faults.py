@@ -1,8 +1,9 @@
-"""The schedule of a storm: its faults and edits, from its seed alone."""
+"""The schedule of a storm: its faults and edits, from its seed alone; repairs of the faults."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
+from threading import Event, Thread
 
 # Kind of fault, its weight, and its longest duration in seconds (0: an instant).
 COMMON = (
@@ -20,8 +21,6 @@ COMMON = (
     ("empty broker", 1, 3),
     ("freeze broker", 2, 5),
     ("flush broker", 2, 0),
-    ("repeat messages", 4, 0),
-    ("shuffle messages", 3, 0),
     ("forge messages", 6, 0),
     ("set clock forward", 1, 0),
     ("set clock back", 1, 0),
@@ -101,5 +100,34 @@ def edits(seed: int, seconds: float) -> list[Fault]:
     return found
 
 
-def lines(schedule: Sequence[Fault]) -> str:
-    return "\n".join(map(str, schedule))
+class Repairs:
+    """Pending repairs, each at its time in its own thread: it may block on a frozen process."""
+
+    def __init__(self) -> None:
+        self._threads: list[Thread] = []
+        self._ending = Event()
+        self._error: BaseException | None = None
+
+    def later(self, fault: Fault, repair: Callable[[], None]) -> None:
+        """Repair `fault`, which begins now, at its end."""
+
+        def wait() -> None:
+            self._ending.wait(fault.lasts_s)
+            try:
+                repair()
+            except BaseException as error:
+                self._error = error
+
+        self._threads.append(Thread(target=wait, name=fault.victim, daemon=True))
+        self._threads[-1].start()
+
+    def has(self, victim: str) -> bool:
+        return any(one.name == victim and one.is_alive() for one in self._threads)
+
+    def end(self) -> None:
+        """Make all pending repairs now; raises the error of a failed one."""
+        self._ending.set()
+        for one in self._threads:
+            one.join()
+        if self._error is not None:
+            raise self._error

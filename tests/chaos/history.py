@@ -1,17 +1,19 @@
 """The facts by subject, and the expected occurrences.
 
 An occurrence is *certain* if only one revision can have had it due: it must have one outcome. It is
-*doubtful* if the action changed in a stretch of time that was
-decided again after the clock went back: then it has at most one outcome.
+*doubtful* if the action changed in a stretch of time that was decided again after the clock went
+back: then it has at most one outcome. The storm's journal says how far the clock was moved, and
+what was decided ahead of it.
 """
 
 import uuid
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
 from tests.chaos.facts import Facts, Row
-from tests.chaos.lived import ABOUT, Stretch, merged, repeated
 from tests.chaos.occurrences import occurrences
 
 MANUAL = "Manual run"
@@ -19,7 +21,65 @@ OURS = ("execute_scheduled_action", "job")
 EVER_SINCE = datetime.min.replace(tzinfo=UTC)
 # Ticks wait for a clock that goes back by less.
 CLOCK_WAS_WRONG = timedelta(minutes=5)
+# Around a jump nobody knows to the moment which clock a statement saw.
+ABOUT = timedelta(seconds=1)
 Key = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Stretch:
+    """The instants in (after, until]."""
+
+    after: datetime
+    until: datetime
+
+    def has(self, at: datetime) -> bool:
+        return self.after < at <= self.until
+
+
+def repeated(journal: Sequence[Row]) -> list[Stretch]:
+    """Return the stretches that may have been decided twice, ascending and apart."""
+    clocks = sorted(_clocks(journal), key=lambda row: row["since"])
+    found = [
+        Stretch(row["since"] - ABOUT, row["at"] + ABOUT)
+        for row in journal
+        if row["what"] == "ahead"
+    ]
+    for number, later in enumerate(clocks):
+        begins = later["since"] + later["shift"] - ABOUT
+        for earlier in clocks[:number]:
+            ended = (earlier["until"] or later["since"]) + earlier["shift"] + ABOUT
+            if begins < ended - 2 * ABOUT:
+                found.append(Stretch(begins, ended))
+    return merged(found)
+
+
+def merged(stretches: Iterable[Stretch]) -> list[Stretch]:
+    """Return the same instants as stretches that are apart, ascending."""
+    found: list[Stretch] = []
+    for one in sorted(stretches):
+        if found and one.after <= found[-1].until:
+            found[-1] = Stretch(found[-1].after, max(found[-1].until, one.until))
+        else:
+            found.append(one)
+    return found
+
+
+def true_instants(journal: Sequence[Row], shown: datetime) -> list[datetime]:
+    """Return when it may have been that the clock showed `shown`, by a clock never set."""
+    clocks = _clocks(journal)
+    if not clocks:
+        return [shown]
+    return [
+        shown - row["shift"]
+        for row in clocks
+        if row["since"] - ABOUT <= shown - row["shift"]
+        and (row["until"] is None or shown - row["shift"] <= row["until"] + ABOUT)
+    ]
+
+
+def _clocks(journal: Sequence[Row]) -> list[Row]:
+    return [row for row in journal if row["what"] == "clock"]
 
 
 class History:

@@ -18,19 +18,17 @@ from models.tables import operations, ticks
 from runtime.clock import monotonic, wait_for
 from runtime.database import reading
 from tests.acceptance.installation import Installation
-from tests.chaos.broker_faults import BrokerFaults, Messages, Server
 from tests.chaos.checker import violations
 from tests.chaos.clock import MINUTE_S, Clock, file_of
 from tests.chaos.crew import GONE, Crew
-from tests.chaos.database_faults import DatabaseFaults
 from tests.chaos.editing import Editor
-from tests.chaos.facts import Facts, from_postgresql, from_sqlite
-from tests.chaos.faults import ALONE, Fault, edits, faults, lines
-from tests.chaos.journal import Journal
-from tests.chaos.repairs import Repairs
+from tests.chaos.facts import Facts, Journal, from_postgresql, from_sqlite
+from tests.chaos.faults import ALONE, Fault, Repairs, edits, faults
+from tests.chaos.server_faults import ServerFaults
 from tests.chaos.shifted import FILE
 from tests.chaos.storm_steps import CALM, LOG
-from tests.servers import PostgreSQL
+from tests.rabbitmq import RabbitMQ
+from tests.servers import Broker, PostgreSQL
 
 ACTIONS = 14
 SAVED_AHEAD = 2
@@ -49,12 +47,12 @@ class Storm:
     def __init__(
         self,
         installation: Installation,
-        servers: tuple[PostgreSQL | None, Server, Messages],
+        servers: tuple[PostgreSQL | None, Broker | RabbitMQ],
         seed: int,
         seconds: float,
     ) -> None:
         self.installation = installation
-        self.server, broker, messages = servers
+        self.server, broker = servers
         self.seed, self.seconds = seed, seconds
         self.log = installation.home / "storm.jsonl"
         self.faults = faults(seed, installation.store, seconds)
@@ -64,19 +62,13 @@ class Storm:
         self.clock = Clock(installation, self.journal)
         self._repairs = Repairs()
         self._crew = Crew(installation, self._repairs.later)
-        self._database = DatabaseFaults(installation, self.server, self._repairs.later)
-        faults_of_broker = BrokerFaults(installation, broker, messages, self._repairs.later)
-        self._acts = {
-            **self._crew.acts(),
-            **faults_of_broker.acts(),
-            **self._database.acts(),
-            **self.clock.acts(),
-        }
+        self._servers = ServerFaults(installation, self.server, broker, self._repairs.later)
+        self._acts = {**self._crew.acts(), **self._servers.acts(), **self.clock.acts()}
 
     def run(self) -> list[str]:
         """Run the storm and the calm, end all processes, return the violations."""
         configure(self.installation.settings)
-        self._database.set_up()
+        self._servers.set_up()
         self.clock.set_up()
         self._save_ahead(Random(f"ahead {self.seed}"))
         self.editor.begin(Random(f"actions {self.seed}"), ACTIONS)
@@ -108,7 +100,7 @@ class Storm:
         """Return what is needed to reproduce the storm."""
         return "\n".join(
             [f"seed {self.seed} on {self.installation.store}, {self.seconds:g} s",
-             lines(self.faults), "edits:", lines(self.edits)]
+             *map(str, self.faults), "edits:", *map(str, self.edits)]
         )  # fmt: skip
 
     def _save_ahead(self, random: Random) -> None:

@@ -72,7 +72,7 @@ OF_BROKERS = (
 )  # fmt: skip
 OF_RABBITMQ = (
     "tests/integration/scheduler/test_lost_messages.py", "tests/acceptance/test_shared_broker.py",
-    "tests/acceptance/test_quorum_queues.py", "tests/integration/runtime/test_tls_of_servers.py",
+    "tests/integration/runtime/test_tls_of_servers.py",
 )  # fmt: skip
 
 
