@@ -47,11 +47,12 @@ def raw_server(speaks: Speaks) -> Iterator[int]:
         listener.close()
 
 
-def endless(first: bytes, rest: bytes, wait_s: float = 0) -> Speaks:
+def endless(first: bytes, rest: bytes, wait_s: float = 0, *, is_asked: bool = True) -> Speaks:
     """Return what sends `first`, then `rest` without end."""
 
     def speaks(connection: socket.socket, over: threading.Event) -> None:
-        connection.recv(9_999)
+        if is_asked:
+            connection.recv(9_999)
         connection.sendall(first)
         while not over.wait(wait_s):
             connection.sendall(rest)

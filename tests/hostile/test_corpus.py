@@ -4,7 +4,6 @@
 """
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,32 +20,26 @@ AUDITED = {
     "parquet-repeated": "32 times SCHED_FETCH_MAX_BYTES|SCHED_FETCH_(CPU_S=3|MEMORY_MB=256)",
 }
 
-Read = Callable[[Hostile], str]
 
-
-@pytest.fixture
-def read(tmp_path: Path) -> Read:
-    def one(hostile: Hostile) -> str:
-        return read_in_bounds(hostile.name, hostile.format, hostile.made, tmp_path)
-
-    return one
+def read(one: Hostile, folder: Path) -> str:
+    return read_in_bounds(one.name, one.format, one.made, folder)
 
 
 # In chunks: a test of its own for each file would take longer than the file.
 @pytest.mark.parametrize("start", range(0, len(LIGHT), 10))
-def test_no_small_file_exceeds_the_limits(read: Read, start: int) -> None:
+def test_no_small_file_exceeds_the_limits(tmp_path: Path, start: int) -> None:
     for one in LIGHT[start : start + 10]:
-        read(one)
+        read(one, tmp_path)
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_what_the_audit_found_ends_by_a_limit_that_is_named(read: Read, name: str) -> None:
+def test_what_the_audit_found_ends_by_a_limit_that_is_named(tmp_path: Path, name: str) -> None:
     (found,) = (one for one in HEAVY if one.name == name)
 
-    assert re.search(AUDITED[name], read(found))
+    assert re.search(AUDITED[name], read(found, tmp_path))
 
 
 @pytest.mark.storm
 @pytest.mark.parametrize("one", HEAVY, ids=lambda one: one.name)
-def test_no_heavy_file_exceeds_the_limits(read: Read, one: Hostile) -> None:
-    read(one)
+def test_no_heavy_file_exceeds_the_limits(tmp_path: Path, one: Hostile) -> None:
+    read(one, tmp_path)
