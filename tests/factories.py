@@ -40,6 +40,7 @@ from scheduler.record import ActionRef, operation_row
 from services.installation import Installation
 from tasks.built_in import built_in_steps
 from tests.attempts import claim
+from tests.transactions import act, execute, fetched
 
 DEFAULT_APP = SmallApp(1, "default", "UTC")
 STEPS = built_in_steps()
@@ -51,8 +52,7 @@ def author(steps: Steps | None = None, app: SmallApp = DEFAULT_APP, **known: Any
 
 
 def make_app(engine: sa.Engine, name: str, **changes: Any) -> SmallApp:
-    with engine.begin() as connection:
-        return storing.apply(connection, parse_small_app({"name": name, **changes}))[0]
+    return act(engine, storing.apply, parse_small_app({"name": name, **changes}))[0]
 
 
 def make_document(**changes: Any) -> dict[str, Any]:
@@ -185,29 +185,24 @@ def rows_of(engine: sa.Engine, action: Change) -> list[sa.RowMapping]:
     columns = operations_table.c
     order = (columns.occurrence_at, columns.subject, columns.event_id)
     query = sa.select(operations_table).where(columns.action_uid == action.uid).order_by(*order)
-    with reading(engine) as connection:
-        return list(connection.execute(query).mappings())
+    return list(fetched(engine, query).mappings())
 
 
 def update_operation(engine: sa.Engine, id: UUID, **values: Any) -> None:
     """Change an operation's row by hand: tests age rows, they do not move time."""
-    with engine.begin() as connection:
-        connection.execute(
-            sa.update(operations_table).where(operations_table.c.id == id).values(**values)
-        )
+    its = operations_table.c.id == id
+    execute(engine, sa.update(operations_table).where(its).values(**values))
 
 
 def cursor_of(engine: sa.Engine, action: Change) -> sa.RowMapping:
     query = sa.select(action_cursor).where(action_cursor.c.action_uid == action.uid)
-    with reading(engine) as connection:
-        return connection.execute(query).mappings().one()
+    return fetched(engine, query).mappings().one()
 
 
 def spans_of(engine: sa.Engine, *where: sa.ColumnElement[bool]) -> list[tuple[sa.RowMapping, int]]:
     """Return the missed spans, oldest first, each with its count."""
     query = sa.select(missed_spans).where(*where).order_by(missed_spans.c.id)
-    with reading(engine) as connection:
-        return [(one, one["count"]) for one in connection.execute(query).mappings()]
+    return [(one, one["count"]) for one in fetched(engine, query).mappings()]
 
 
 def make_many(engine: sa.Engine, count: int, **changes: Any) -> list[UUID]:
@@ -231,6 +226,5 @@ def waits_for_lock(engine: sa.Engine) -> bool:
 
 def locks_waited_for(engine: sa.Engine) -> int:
     """Return how many locks of PostgreSQL are waited for."""
-    with reading(engine) as connection:
-        query = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
-        return int(connection.execute(query).scalar_one())
+    query = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+    return int(fetched(engine, query).scalar_one())

@@ -1,18 +1,14 @@
 """A throw-away nginx on a loopback port, which serves what its configuration says."""
 
-import os
 import shutil
-import signal
 import socket
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from runtime.clock import wait_for
-from tests.servers import START_S, installed, temporary_folder
+from tests.servers import START_S, await_answer, installed, launched, temporary_folder
 
 AROUND = """
 daemon off;
@@ -48,14 +44,11 @@ def nginx(servers: str, port: int) -> Iterator[Path]:
     folder = temporary_folder()
     file = folder / "nginx.conf"
     file.write_text(AROUND.format(folder=folder, servers=servers))
-    log = folder / "log"
-    command = [binary, "-e", str(log), "-c", str(file)]
-    process = subprocess.Popen(command, env={**os.environ}, stderr=subprocess.DEVNULL)
+    process = launched([binary, "-e", str(folder / "log"), "-c", str(file)], folder)
     try:
-        if not wait_for(lambda: listens(port), START_S):
-            raise RuntimeError(log.read_text()[-2000:])
+        await_answer(lambda: listens(port), folder)
         yield folder
     finally:
-        process.send_signal(signal.SIGTERM)
+        process.terminate()
         process.wait(START_S)
         shutil.rmtree(folder, ignore_errors=True)

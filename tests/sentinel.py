@@ -12,7 +12,7 @@ import redis
 from redis.sentinel import MasterNotFoundError, Sentinel
 
 from runtime.clock import wait_for
-from tests.servers import START_S, Broker, free_port, redis_binary
+from tests.servers import START_S, Broker, free_port, launched, redis_binary, running_broker
 
 MASTER_NAME = "minutebook"
 # How long the primary must be silent until the Sentinel acts.
@@ -60,30 +60,18 @@ class Replicated:
 @contextmanager
 def replicated(folder: Path) -> Iterator[Replicated]:
     """Run all three during the block."""
-    servers = [_broker(folder / name) for name in ("primary", "replica")]
-    primary, replica = servers
-    port = free_port()
-    watching: subprocess.Popen[bytes] | None = None
-    try:
-        for one in servers:
-            one.start()
+    with running_broker() as primary, running_broker() as replica:
         with replica.client() as client:
             client.replicaof("127.0.0.1", str(primary.port))
         assert wait_for(lambda: _is_following(replica), START_S)
+        port = free_port()
         watching = _sentinel(folder, port, primary.port)
-        assert wait_for(lambda: _knows_replica(port), START_S)
-        yield Replicated(primary, replica, port)
-    finally:
-        if watching is not None:
+        try:
+            assert wait_for(lambda: _knows_replica(port), START_S)
+            yield Replicated(primary, replica, port)
+        finally:
             watching.kill()
             watching.wait(START_S)
-        for one in servers:
-            one.stop(signal.SIGKILL)
-
-
-def _broker(folder: Path) -> Broker:
-    folder.mkdir()
-    return Broker(folder, free_port())
 
 
 def _sentinel(folder: Path, port: int, primary: int) -> subprocess.Popen[bytes]:
@@ -94,9 +82,7 @@ def _sentinel(folder: Path, port: int, primary: int) -> subprocess.Popen[bytes]:
         f"sentinel down-after-milliseconds {MASTER_NAME} {SILENT_MS}\n"
         f"sentinel failover-timeout {MASTER_NAME} 5000\n"
     )
-    command = [redis_binary(), str(config), "--sentinel"]
-    with (folder / "sentinel.log").open("wb") as log:
-        return subprocess.Popen(command, stdout=log, stderr=log)
+    return launched([redis_binary(), str(config), "--sentinel"], folder)
 
 
 def _is_following(replica: Broker) -> bool:

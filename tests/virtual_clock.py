@@ -1,10 +1,12 @@
 """The database's clock as a test sets it, instant by instant: for deciding a year in seconds."""
 
 import sqlite3
-from datetime import UTC, datetime
+from datetime import datetime
 
 import sqlalchemy as sa
 from sqlalchemy import event
+
+from tests.chaos.shifted import replace_clock
 
 # Before pg_catalog in the search path: our statements find these first.
 SHADOWS = """
@@ -47,11 +49,4 @@ class VirtualClock:
             )
 
     def _take_over(self, connection: sqlite3.Connection, _record: object) -> None:
-        def strftime(form: str, instant: str, offset: str = "0 seconds") -> str:
-            assert instant == "now"
-            seconds = self.now.timestamp() + float(offset.removesuffix(" seconds"))
-            at = datetime.fromtimestamp(seconds, UTC)
-            # SQLite's %f has the seconds too, with milliseconds.
-            return at.strftime(form.replace("%f", f"{at:%S}.{at.microsecond // 1000:03d}"))
-
-        connection.create_function("strftime", -1, strftime)
+        replace_clock(connection, lambda: self.now)
