@@ -97,7 +97,7 @@ class Processes:
     """All processes of one test: started with one environment, killed together at the end."""
 
     folder: Path
-    environment: Mapping[str, str]
+    environment: dict[str, str]
     mark: str = field(default_factory=lambda: token_hex(8))
     started: list[Process] = field(default_factory=list)
     _sessions: set[int] = field(default_factory=set)

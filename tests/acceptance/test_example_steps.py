@@ -3,15 +3,12 @@
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from runtime.config import Settings
-from tests.acceptance.installation import Installation, installed
+from tests.acceptance.installation import Installation
 from tests.acceptance.processes import ROOT, until
-from tests.servers import Broker
 
 EXAMPLE = ROOT / "examples" / "steps"
 
@@ -29,26 +26,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-@pytest.fixture
-def with_example(
-    store: str, own_broker: Broker, home_of: Callable[[str], Settings], site: Path
-) -> Iterator[Installation]:
-    """An installation where the example is installed, and a module that is broken is named."""
-    modules = site / "broken_steps_here.py"
-    modules.write_text("import sys\nsys.exit('no licence')\n")
-    environment = {
+def test_its_step_is_found_and_run_beside_a_module_that_is_broken(
+    installation: Installation, site: Path, tmp_path: Path
+) -> None:
+    (site / "broken_steps_here.py").write_text("import sys\nsys.exit('no licence')\n")
+    installation.processes.environment |= {
         "PYTHONPATH": str(site),
         "SCHED_STEP_MODULES": "broken_steps_here",
         "SCHED_WORKER_LEASE_S": "6",
     }
-    with installed(home_of(store), own_broker, **environment) as made:
-        yield made
-
-
-def test_its_step_is_found_and_run_beside_a_module_that_is_broken(
-    with_example: Installation, tmp_path: Path
-) -> None:
-    minutebook, inbox = with_example, tmp_path / "inbox"
+    inbox = tmp_path / "inbox"
     inbox.mkdir()
     for name in ("a", "b"):
         (inbox / name).touch()
@@ -57,14 +44,14 @@ def test_its_step_is_found_and_run_beside_a_module_that_is_broken(
         '{"name": "count", "when": {"every": "PT1H"},'
         f' "operations": {{"count_files": {{"folder": "{inbox}"}}}}}}'
     )
-    minutebook.cli("action", "add", str(document))
-    worker = minutebook.worker(is_awaited=True)
+    installation.cli("action", "add", str(document))
+    worker = installation.worker(is_awaited=True)
 
-    asked = minutebook.cli("action", "run", "count", "--wait")
-    listed = minutebook.cli("step", "list")
+    asked = installation.cli("action", "run", "count", "--wait")
+    listed = installation.cli("step", "list")
     worker.said("broken_steps_here cannot be imported")
 
-    shown = minutebook.cli("run", "show", asked["id"])
+    shown = installation.cli("run", "show", asked["id"])
     assert (shown["state"], shown["steps"][0]["message"]) == ("success", "2 files")
     [own] = [one for one in listed["steps"] if one["name"] == "count_files"]
     assert own["from"] == "entry point 'shop' of shop-steps 1.0.0"
@@ -74,7 +61,7 @@ def test_its_step_is_found_and_run_beside_a_module_that_is_broken(
     ]
 
     def told() -> list[object]:
-        return [one["step_failures"] for one in minutebook.cli("status")["workers"]]
+        return [one["step_failures"] for one in installation.cli("status")["workers"]]
 
     failures = {"broken_steps_here": "SystemExit: no licence"}
     until(lambda: told() == [failures], lambda: f"the worker tells it: {told()}")

@@ -44,7 +44,7 @@ def left_out(
     (tmp_path / "sitecustomize.py").write_text(WALL.format(rooms=rooms))
     _install(tmp_path, [one for name, one in PLUG_INS.items() if name not in names])
     path = os.pathsep.join((str(tmp_path), installation.processes.environment["PYTHONPATH"]))
-    installation.processes.environment = {**installation.processes.environment, "PYTHONPATH": path}
+    installation.processes.environment["PYTHONPATH"] = path
     return names
 
 

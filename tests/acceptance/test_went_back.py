@@ -41,7 +41,7 @@ def test_a_clock_that_jumps_ahead_just_before_a_tick_costs_no_healthy_lease(
     shift.write_text("0")
     path = f"{Path(shifted.__file__).parent}:{processes.environment['PYTHONPATH']}"
     own = {"PYTHONPATH": path, shifted.FILE: str(shift)}
-    processes.environment = {**processes.environment, **own}
+    processes.environment |= own
     slow = {"SCHED_WORKER_HEARTBEAT_S": "2", "SCHED_WORKER_LEASE_S": "6"}
     id = installation.held()
     installation.worker(settings=slow)
