@@ -5,16 +5,12 @@ A row is a dict: instants are aware UTC, ids are text, JSON is parsed.
 
 import json
 import os
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
-
-import psycopg
 
 Row = dict[str, Any]
 
@@ -46,20 +42,6 @@ class Facts:
     tables: dict[str, list[Row]]
     log: list[Row]
     journal: list[Row] = field(default_factory=list)
-
-
-def from_sqlite(database: Path, log: Path, journal: Path) -> Facts:
-    with closing(sqlite3.connect(database)) as connection:
-        connection.execute("BEGIN")
-        tables = tables_by(lambda query: connection.execute(query).fetchall())
-    return Facts(tables, read_lines(log), read_lines(journal))
-
-
-def from_postgresql(url: str, log: Path, journal: Path) -> Facts:
-    with psycopg.connect(url) as connection:
-        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        tables = tables_by(lambda query: connection.execute(query.encode()).fetchall())
-    return Facts(tables, read_lines(log), read_lines(journal))
 
 
 def tables_by(read: Callable[[str], list[Any]]) -> dict[str, list[Row]]:

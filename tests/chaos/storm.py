@@ -22,7 +22,7 @@ from tests.chaos.checker import violations
 from tests.chaos.clock import MINUTE_S, Clock, file_of
 from tests.chaos.crew import GONE, Crew
 from tests.chaos.editing import Editor
-from tests.chaos.facts import Facts, Journal, from_postgresql, from_sqlite
+from tests.chaos.facts import Facts, Journal, read_lines, tables_by
 from tests.chaos.faults import ALONE, Fault, Repairs, edits, faults
 from tests.chaos.server_faults import ServerFaults
 from tests.chaos.shifted import FILE
@@ -90,11 +90,10 @@ class Storm:
         return found + violations(self.facts())
 
     def facts(self) -> Facts:
-        if self.server is None:
-            database = self.installation.home / "minutebook.db"
-            return from_sqlite(database, self.log, self.journal.path)
-        url = self.installation.settings.database_url.get_secret_value()
-        return from_postgresql(url, self.log, self.journal.path)
+        """Return what there is to check, once all processes have ended."""
+        with reading(self.installation.engine) as connection:
+            tables = tables_by(lambda query: [*connection.exec_driver_sql(query)])
+        return Facts(tables, read_lines(self.log), read_lines(self.journal.path))
 
     def story(self) -> str:
         """Return what is needed to reproduce the storm."""
