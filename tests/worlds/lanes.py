@@ -2,10 +2,13 @@
 
 import argparse
 import logging
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from multiprocessing import get_context
+from random import SystemRandom
 
 from runtime.clock import monotonic
 from tests.compiled import share_compiled
@@ -68,3 +71,24 @@ def _be_quiet() -> None:
     logging.getLogger("minutebook").setLevel(logging.ERROR)
     logging.getLogger("minutebook").propagate = False
     share_compiled()
+
+
+def main() -> int:
+    """Live through worlds; return 1 if one of them breaks a rule."""
+    parser = argparse.ArgumentParser(prog="worlds")
+    parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--seed", type=int, default=SystemRandom().randrange(10**9))
+    parser.add_argument("--store", choices=["sqlite", "postgresql"], default="sqlite")
+    parser.add_argument("--worlds", type=int, default=sys.maxsize, help="at most so many")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    given = parser.parse_args()
+    say(f"first seed {given.seed}")
+    count, total = min(given.processes, given.worlds), Counter[str]()
+    if count == 1:
+        total = live((given, 0))
+    else:
+        with get_context("spawn").Pool(count) as pool:
+            for one in pool.imap_unordered(live, [(given, number) for number in range(count)]):
+                total.update(one)
+    say(f"worlds {total['worlds']}, steps {total['steps']}, violations {total['violations']}")
+    return 1 if total["violations"] else 0
