@@ -69,9 +69,7 @@ def test_the_daemon_never_loads_step_code() -> None:
         ("data.importing", set()),
     ],
 )
-def test_a_child_loads_no_library_that_its_call_does_not_need(
-    module: str, needed: set[str]
-) -> None:
+def test_a_child_loads_no_library_that_it_does_not_need(module: str, needed: set[str]) -> None:
     assert loaded(f"import {module}") & {"pydantic", "sqlalchemy", "celery"} == needed
 
 

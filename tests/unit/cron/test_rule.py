@@ -59,9 +59,7 @@ def test_what_to_write_instead_is_itself_a_field(rule: str, words: str) -> None:
         pytest.param(WEEKDAY, "sun,fri-6", {0, 5, 6}, id="sunday_is_zero"),
     ],
 )
-def test_a_field_holds_the_values_that_debian_reads(
-    field: Field, text: str, expected: set[int]
-) -> None:
+def test_a_field_holds_the_values_as_in_debian(field: Field, text: str, expected: set[int]) -> None:
     flags = flags_of(field, text)
 
     assert expected == {value for value, flag in enumerate(flags) if flag}

@@ -63,9 +63,7 @@ def test_rows_of_zstd(imported: Importing, format_name: str, text: str) -> None:
         pytest.param("parquet", b"PAR1", "Parquet within zstd; write Parquet", id="parquet"),
     ],
 )
-def test_errors_within_zstd(
-    imported: Importing, format_name: str, content: bytes, error: str
-) -> None:
+def test_errors_in_zstd(imported: Importing, format_name: str, content: bytes, error: str) -> None:
     with pytest.raises(SourceFailed, match=error):
         imported(by_zstd(content), format_name, columns={"id": "integer"})
 
@@ -289,9 +287,7 @@ def test_errors_name_the_place_and_the_reason(
 @pytest.mark.parametrize(
     ("pack", "error"), [(gzip.compress, "is larger unpacked"), (by_zstd, "may unpack to more")]
 )
-def test_a_bomb_is_refused_at_the_bound(
-    importing: Callable[..., Importing], pack: Packed, error: str
-) -> None:
+def test_a_bomb_is_refused(importing: Callable[..., Importing], pack: Packed, error: str) -> None:
     packed = pack(b"id\n" + b"0" * 20_000_000)
     assert len(packed) < 100_000
 
@@ -383,9 +379,7 @@ def test_old_rows_that_are_not_as_declared_now_are_not_altered(imported: Importi
         imported("id,v\n2,5\n", key=("id",), columns={"v": "integer"})
 
 
-def test_an_import_larger_than_its_memory_goes_to_the_disk(
-    importing: Callable[..., Importing],
-) -> None:
+def test_an_import_beyond_its_memory_goes_to_the_disk(importing: Callable[..., Importing]) -> None:
     text = "id,v\n" + "".join(f"{n},{n * 7919 % 1000003:040}\n" for n in range(2_000_000))
 
     rows = importing(memory_mb=288, threads=1)(text)

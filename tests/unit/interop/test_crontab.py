@@ -158,9 +158,7 @@ def test_a_system_crontab_has_accounts() -> None:
         ("0 1 * * * [ -x /bin/a ] && /bin/a", False),
     ],
 )
-def test_a_line_among_those_with_accounts_may_begin_with_one_too(
-    line: str, is_reported: bool
-) -> None:
+def test_a_line_beside_those_with_accounts_may_have_one_too(line: str, is_reported: bool) -> None:
     found, _ = moved(f"{line}\n0 2 * * * root /bin/b\n")
 
     assert any(one.startswith(ANOTHER_LINE) for one in found.remarks) == is_reported

@@ -46,9 +46,7 @@ def test_arguments_come_before_the_environment_and_that_before_the_home_folder()
         ({"MINUTEBOOK_URL": "web:8265"}, "is no URL of a server; write http://host:8265"),
     ],
 )
-def test_a_server_that_is_named_wrongly_is_named_with_the_remedy(
-    environ: dict[str, str], text: str
-) -> None:
+def test_a_wrong_server_is_named_with_the_remedy(environ: dict[str, str], text: str) -> None:
     with pytest.raises(ServerAway, match=text):
         find_server(None, None, None, environ).ask("/api/followers", {}, 1.0)
 
@@ -139,9 +137,7 @@ def test_a_certificate_that_is_not_trusted_names_the_variable() -> None:
 
 
 @pytest.mark.parametrize("token", ["mbt_s3\r\ncret", "mbt_s3cr\u00e9t", "mbt_s3\0cret"])
-def test_a_broken_token_is_refused_and_not_shown(
-    token: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_token_is_refused_unshown(token: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.environ", {"SCHED_URL": "http://127.0.0.1:1", "SCHED_TOKEN": token})
 
     with pytest.raises(actions.NotConfigured, match="the token holds a line break") as refused:

@@ -313,9 +313,7 @@ def happened(minute: int, number: int) -> Happened:
     first=st.integers(0, 40),
     late=st.integers(0, 20),
 )
-def test_events_are_decided_alike_however_they_are_read(
-    minutes: list[int], first: int, late: int
-) -> None:
+def test_events_are_decided_alike_in_any_parts(minutes: list[int], first: int, late: int) -> None:
     window = EventWindow(SEVEN - 30 * MINUTE, SEVEN, SEVEN - late * MINUTE)
     plan = make_plan(make_rule(on="order.paid"))
     read = [happened(minute, number) for number, minute in enumerate(minutes)]

@@ -85,9 +85,7 @@ def test_the_last_occurrence_may_be_the_instant_itself_or_years_ago() -> None:
         pytest.param([{"every": "PT1H", "from": "end"}], False, id="from_end"),
     ],
 )
-def test_each_action_gets_its_own_decision(
-    rules: list[dict[str, object]], *, is_shared: bool
-) -> None:
+def test_each_action_gets_a_decision(rules: list[dict[str, object]], *, is_shared: bool) -> None:
     plan = make_plan(*(make_rule(**one) for one in rules))
     once = DecisionCache(SEVEN)
     since = SEVEN - 3 * HOUR

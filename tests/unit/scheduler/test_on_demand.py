@@ -100,9 +100,7 @@ def test_a_range_without_an_occurrence_is_refused_with_the_next_one() -> None:
     ],
     ids=["future", "backwards", "older_than_kept"],
 )
-def test_a_range_that_cannot_be_filled_is_refused(
-    first: datetime, last: datetime, told: str
-) -> None:
+def test_a_range_that_cannot_be_is_refused(first: datetime, last: datetime, told: str) -> None:
     with pytest.raises(Refused, match=told):
         check_range(BackfillRequest(UID, first, last), NOON + 30 * SECOND, KEPT)
     check_range(BackfillRequest(UID, NOON - KEPT + MINUTE, NOON), NOON + 30 * SECOND, KEPT)

@@ -40,9 +40,7 @@ KEPT = f"was recorded at {AT} and is not sent yet"
     ],
     ids=["free worker", "no worker", "another run", "no daemon", "broker", "next tick"],
 )
-def test_what_an_unstarted_one_waits_for(
-    changes: dict[str, Any], status: Status, told: str
-) -> None:
+def test_what_one_not_started_waits_for(changes: dict[str, Any], status: Status, told: str) -> None:
     assert waits(ROW | changes, status, NOON, None) == told
 
 
@@ -67,9 +65,7 @@ def test_a_running_one_has_its_worker_its_attempt_and_its_silence() -> None:
         ("cancelled", {"reason": "by ann"}, "was cancelled at"),
     ],
 )
-def test_an_ended_one_has_its_end_and_the_reason(
-    state: str, why: dict[str, str], told: str
-) -> None:
+def test_an_ended_one_has_end_and_reason(state: str, why: dict[str, str], told: str) -> None:
     found = ended(ROW | why | {"state": state})
 
     because = "".join(f": {one}" for one in why.values())

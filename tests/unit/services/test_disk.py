@@ -40,9 +40,7 @@ def test_a_file_system_is_nearly_full(free: int, size: int, expected: bool) -> N
     assert disk.is_nearly_full(free, size) is expected
 
 
-def test_a_nearly_full_file_system_is_warned_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_nearly_full_disk_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = load_settings(tmp_path, {})
     monkeypatch.setattr(disk, "is_nearly_full", lambda free, size: free < size)
 

@@ -63,9 +63,7 @@ def test_the_last_error_is_counted_by_its_text() -> None:
         pytest.param((), None, id="it_never_ran"),
     ],
 )
-def test_a_status_stands_since_the_first_run_of_its_kind(
-    states: tuple[str, ...], hours: int | None
-) -> None:
+def test_a_status_stands_since_its_first_run(states: tuple[str, ...], hours: int | None) -> None:
     found = since_when(page(runs=runs(*states)))
 
     assert found == (None if hours is None else DUE - hours * HOUR)

@@ -83,9 +83,7 @@ def test_what_is_known_is_no_problem() -> None:
         ("{{ small_app.settings.greetng }}", "'greetng'", "greeting"),
     ],
 )
-def test_an_unknown_variable_is_named_with_the_nearest_and_its_line(
-    text: str, wrong: str, near: str
-) -> None:
+def test_an_unknown_variable_is_named_with_the_nearest(text: str, wrong: str, near: str) -> None:
     line = text.count("\n") + 1
 
     expected = f'{wrong} is not a known variable; did you mean "{near}"? (line {line})'

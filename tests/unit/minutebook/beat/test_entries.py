@@ -186,9 +186,7 @@ def within(owner: str, methods: str = "__call__") -> str:
         pytest.param(Eager, (within("Eager", "apply"),), id="runs_here"),
     ],
 )
-def test_classes_that_override_sending_or_running_are_remarked(
-    base: Any, remarks: tuple[str, ...]
-) -> None:
+def test_classes_that_override_methods_are_remarked(base: Any, remarks: tuple[str, ...]) -> None:
     app: Any = application({"it": SOUND})
     app.task(name="tasks.it", shared=False, base=base)(local)
 

@@ -128,9 +128,7 @@ def found(
         (SIX_HOURS, Ran(None, NOW - HOUR), "26T03:00", "26T09:00"),
     ],
 )
-def test_the_next_instants_are_those_of_the_loop_of_beat(
-    given: Any, ran: Ran, first: str, second: str
-) -> None:
+def test_the_next_instants_are_those_of_beat(given: Any, ran: Ran, first: str, second: str) -> None:
     instants = found(given, ran)
 
     assert [f"{at:%dT%H:%M}" for at in instants[:2]] == [first, second]

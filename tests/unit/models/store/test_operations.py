@@ -110,9 +110,7 @@ def test_what_is_due_may_wait_in_its_queue_still(due: int, depth: int | None, wa
 
 
 @pytest.mark.parametrize(("failures", "minutes"), [(0, 1), (2, 15), (3, 15)])
-def test_each_failure_takes_the_next_delay_and_the_last_one_repeats(
-    failures: int, minutes: int
-) -> None:
+def test_each_failure_takes_the_next_delay_or_the_last_one(failures: int, minutes: int) -> None:
     ending = failed(PLAN, failures, "down")
 
     assert (ending.state, ending.delay) == (S.PENDING, minutes * MINUTE)
@@ -120,9 +118,7 @@ def test_each_failure_takes_the_next_delay_and_the_last_one_repeats(
 
 
 @pytest.mark.parametrize(("failures", "permanent"), [(4, False), (0, True)])
-def test_the_last_attempt_and_a_permanent_error_fail_for_good(
-    failures: int, *, permanent: bool
-) -> None:
+def test_a_last_attempt_and_a_permanent_error_fail(failures: int, *, permanent: bool) -> None:
     ending = failed(PLAN, failures, "down", permanent=permanent)
 
     assert (ending.state, ending.delay) == (S.FAILED, timedelta(0))
