@@ -16,8 +16,8 @@ BY_START = {
         f"dashboard/test_{name}" for name in ("in_browser", "pictures", "small_app_page")
     ),
     "a second Chromium": (
-        *(f"dashboard/test_{name}" for name in ("form", "other_sites", "pauses")),
-        "web/test_public_status",
+        *(f"dashboard/test_{name}" for name in ("form", "other_sites")),
+        "web/test_refreshes",
     ),
     "environments": ("tests/packages/",),
     "other schedulers": ("interop/test_django_beat", "interop/test_apscheduler"),
@@ -42,8 +42,8 @@ SLOW = (
     *(f"interop/test_{name}" for name in ("apscheduler", "django_beat", "move_back", "redbeat")),
     "tasks/test_hostile_chats",
     *(f"web/test_{name}" for name in ("behind_nginx", "django")),
-    *("web/test_slow_editors", "test_a_generator_finds_no_fault", "test_a_generated_client"),
-    "test_broken_rows",
+    *("test_no_worker_loses_its_lease_to", "test_a_generator_finds_no_fault"),
+    *("test_a_generated_client", "test_broken_rows"),
     *("behaves_like_debian_at_its_changes", "test_the_instants_of_random_rules_are_the_same"),
     *("test_no_change_of_any_zone_is_overlooked", "test_the_stretches_of_every_zone"),
 )

@@ -62,16 +62,12 @@ HOOKS: list[dict[str, Any]] = [
 ]
 
 
-def linted() -> list[str]:
-    """Return the commands of `make lint`."""
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    found = re.search(r"^lint:.*\n((?:\t.*\n)+)", makefile, re.M)
-    assert found is not None
-    return [line.strip().replace("$(BIN)", ".venv/bin") for line in found[1].splitlines()]
-
-
 def test_hooks_run_what_make_lint_runs() -> None:
-    assert [hook["entry"] for hook in HOOKS] == linted()
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (lines,) = re.findall(r"^lint:.*\n((?:\t.*\n)+)", makefile, re.M)
+
+    linted = [line.strip().replace("$(BIN)", ".venv/bin") for line in lines.splitlines()]
+    assert [hook["entry"] for hook in HOOKS] == linted
 
 
 def test_hooks_install_nothing_and_check_the_whole_tree() -> None:

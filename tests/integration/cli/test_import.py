@@ -69,15 +69,10 @@ def scheduler_at(hour: int) -> str:
     return json.dumps({**SCHEDULER, "jobs": [{**JOB, "trigger": trigger}]})
 
 
-def beat_at(hour: int) -> str:
-    return json.dumps(schedule(nightly={"crontab": {"minute": "0", "hour": str(hour)}}))
-
-
 SOURCES = [
     pytest.param(["crontab"], crontab("/bin/df -h"), id="crontab"),
     pytest.param(["crontab"], crontab("cd / && df -h"), id="shell"),
     pytest.param(["crontab", "--system"], crontab("root /bin/df -h"), id="accounts"),
-    pytest.param(["beat"], beat_at, id="beat"),
     pytest.param(["apscheduler"], scheduler_at, id="apscheduler"),
 ]
 

@@ -228,11 +228,6 @@ def test_ctrl_c_ends_a_command_without_an_error(
     assert (answered.code, answered.err) == (INTERRUPTED, "")
 
 
-def open_to_others(home: Path) -> list[Path]:
-    """Return the files of a home folder that other accounts can read."""
-    return [path for path in home.rglob("*") if stat.S_IMODE(path.stat().st_mode) & 0o077]
-
-
 @pytest.mark.parametrize("is_there", [True, False])
 def test_the_database_is_for_its_account_alone(tmp_path: Path, is_there: bool) -> None:
     home = tmp_path / "home"
@@ -243,7 +238,7 @@ def test_the_database_is_for_its_account_alone(tmp_path: Path, is_there: bool) -
     assert run(["--home", str(home), "migrate"]) == 0
 
     assert (home / "minutebook.db").exists()
-    assert open_to_others(home) == []
+    assert not [path for path in home.rglob("*") if stat.S_IMODE(path.stat().st_mode) & 0o077]
     assert stat.S_IMODE(home.stat().st_mode) == (0o755 if is_there else 0o700)
 
 

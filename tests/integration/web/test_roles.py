@@ -1,20 +1,25 @@
-"""Who may do what: every endpoint and role, the own small app and another.
+"""Who may do what: every endpoint and role, the own small app and another; tokens are rotated.
 
 The page of roles has a table of what they answer.
 """
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import sqlalchemy as sa
 from fastapi.routing import APIRoute
 
 from models.roles import PERMITS, Permission, Role
+from models.tables import tokens
 from services.runs import run
+from services.tokens import create
 from tests.integration.web.conftest import APP, Web
+from tests.transactions import fetched
 from web.access import ACCESS, Access
 from web.app import api_routers
 
@@ -167,3 +172,59 @@ def test_an_editor_cannot_trust_or_make_small_apps(site: Web) -> None:
     created = editor.put("/api/apps/other", json={"name": "other"}, headers=new)
 
     assert (refused.status_code, created.status_code) == (403, 404)
+
+
+def status(web: Web, token: str) -> int:
+    headers = {"Authorization": f"Bearer {token}"}
+    return httpx.get(f"{web.url}/api/actions", headers=headers).status_code
+
+
+def rows(web: Web) -> dict[str, sa.RowMapping]:
+    return {row["id"]: row for row in fetched(web.engine, sa.select(tokens)).mappings()}
+
+
+def test_a_rotated_token_has_all_but_the_secret(web: Web) -> None:
+    old = create(web.shop, Role.WORKER, "P90D", "CI", tasks=["shop.*"])
+
+    answer = web.client().post(f"/api/tokens/{old.id}:rotate")
+
+    new = answer.json()
+    assert answer.status_code == 200
+    assert (new["role"], new["app"]) == ("worker", APP)
+    its, was = rows(web)[new["id"]], rows(web)[old.id]
+    for key in ("small_app_id", "role", "name", "expires_at", "tasks", "kind"):
+        assert its[key] == was[key]
+    assert [status(web, one) for one in (old.token, new["token"])] == [401, 403]
+
+
+def test_with_a_grace_the_old_token_goes_on_for_that_long(web: Web) -> None:
+    lasts, ends = (create(web.opened, Role.VIEWER, one) for one in (None, "PT30M"))
+    before = rows(web)[ends.id]["expires_at"]
+
+    for one in (lasts, ends):
+        web.client().post(f"/api/tokens/{one.id}:rotate", params={"grace": "PT1H"})
+
+    assert [status(web, one.token) for one in (lasts, ends)] == [200, 200]
+    made = max(row["created_at"] for row in rows(web).values())
+    left: timedelta = rows(web)[lasts.id]["expires_at"] - made
+    assert abs(left - timedelta(hours=1)) < timedelta(minutes=1)
+    assert rows(web)[ends.id]["expires_at"] == before
+
+
+@pytest.mark.parametrize(("asked", "expected"), [({}, 404), ({"grace": "soon"}, 409)])
+def test_what_cannot_be_rotated_is_refused(web: Web, asked: dict[str, str], expected: int) -> None:
+    id = create(web.opened, Role.VIEWER).id
+    web.client().delete(f"/api/tokens/{id}")
+
+    assert web.client().post(f"/api/tokens/{id}:rotate", params=asked).status_code == expected
+
+
+def test_an_admin_of_a_small_app_rotates_its_tokens_alone(web: Web) -> None:
+    own, other = create(web.shop, Role.VIEWER).id, create(web.opened, Role.VIEWER).id
+    admin = web.client(Role.ADMIN, APP)
+
+    answers = [admin.post(f"/api/tokens/{id}:rotate") for id in (own, other)]
+
+    assert [one.status_code for one in answers] == [200, 404]
+    entry = admin.get("/api/audit", params={"limit": 1}).json()["items"][0]
+    assert (entry["verb"], entry["object"], entry["app"]) == ("token.rotate", own, APP)
