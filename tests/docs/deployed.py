@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -38,20 +38,23 @@ def entrypoint() -> tuple[str, ...]:
     return tuple(json.loads(found))
 
 
+def compose(environment: Mapping[str, str]) -> dict[str, Any]:
+    """Return docker-compose.yml as compose reads it with these variables."""
+    text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+    text = re.sub(r"\$\{(\w+):-(.*?)\}", lambda one: environment.get(one[1], one[2]), text)
+    read: dict[str, Any] = yaml.safe_load(text)
+    return read
+
+
 def of_compose() -> Iterator[Deployed]:
-    file = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
-    for name, service in file["services"].items():
+    for name, service in compose({})["services"].items():
         if not service["image"].startswith("minutebook"):
             continue
-        values = {
-            key: re.sub(r"\$\{\w+:-(.*?)\}", r"\1", value)
-            for key, value in service["environment"].items()
-        }
         check = service.get("healthcheck", {}).get("test", ())[1:]
         yield Deployed(
             f"compose {name}",
             (*entrypoint(), *service["command"]),
-            tuple(values.items()),
+            tuple(service["environment"].items()),
             (tuple(check),) if check else (),
         )
 

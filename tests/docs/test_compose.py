@@ -6,7 +6,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +15,14 @@ from jsonschema import Draft202012Validator
 
 from processes.up import STOP_MARGIN_S
 from runtime.config import load_settings
+from tests.docs.deployed import compose
 from tests.docs.pages import text_of
 
 ROOT = Path(__file__).parents[2]
-COMPOSE = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
 PAGE = text_of("how-to/deploy/compose")
 
 
-def _filled(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return the file as compose reads it, with these variables."""
-    text = re.sub(r"\$\{(\w+):-(.*?)\}", lambda one: environment.get(one[1], one[2]), COMPOSE)
-    read: dict[str, Any] = yaml.safe_load(text)
-    return read
-
-
-FILE = _filled({})
+FILE = compose({})
 FOLLOW = text_of("how-to/move-from-celery-beat/follow")
 SCHEMA = json.loads((ROOT / "tests/docs/compose-spec.json").read_text(encoding="utf-8"))
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -83,7 +75,7 @@ def test_the_command_of_the_page_pins_each_image_by_its_digest(tmp_path: Path) -
     subprocess.run(["bash", "-euc", command], cwd=tmp_path, env=path, check=True)
 
     pinned = dict(line.split("=", 1) for line in (tmp_path / ".env").read_text().splitlines())
-    services = _filled(pinned)["services"]
+    services = compose(pinned)["services"]
     bases = {one["build"]["args"]["PYTHON_IMAGE"] for one in services.values() if "build" in one}
     images = {services[name]["image"] for name in ("postgres", "redis", "mail")}
     named = {SERVICES[name]["image"] for name in ("postgres", "redis", "mail")}
