@@ -105,8 +105,7 @@ def test_a_server_that_is_away_is_one_line(ask: Call) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "headers", "body", "code", "told"),
-    table(__file__, "answers_that_are_none"),
+    ("status", "headers", "body", "code", "told"), table(__file__, "answers_that_are_none")
 )
 def test_an_answer_that_is_none_is_one_line(
     ask: Call, status: int, headers: dict[str, str], body: str, code: int, told: str

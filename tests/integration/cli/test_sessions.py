@@ -102,10 +102,7 @@ def made(call: Call, home: Path, filled: Path, monkeypatch: pytest.MonkeyPatch) 
     return call
 
 
-@pytest.mark.parametrize(
-    ("wrong", "advice", "right"),
-    table(__file__, "advice_that_is_heeded"),
-)
+@pytest.mark.parametrize(("wrong", "advice", "right"), table(__file__, "advice_that_is_heeded"))
 def test_a_command_is_understood_once_its_error_is_heeded(
     made: Call, wrong: str, advice: str, right: str
 ) -> None:
@@ -170,8 +167,7 @@ def _stored(call: Call, theirs: dict[str, str]) -> tuple[str, str, str]:
 
 
 @pytest.mark.parametrize(
-    ("source", "remedy"),
-    table(__file__, "a_new_small_app_reaches_its_own_folder_alone"),
+    ("source", "remedy"), table(__file__, "a_new_small_app_reaches_its_own_folder_alone")
 )
 def test_a_new_small_app_reaches_its_own_folder_alone(
     call: Call, write: Write, source: dict[str, Any], remedy: str

@@ -106,10 +106,7 @@ def test_a_worker_without_semaphores_says_what_to_mount() -> None:
     check = "from processes.worker import check_semaphores; check_semaphores()"
 
     done = subprocess.run(
-        [*alone, sys.executable, "-c", check],
-        check=False,
-        capture_output=True,
-        text=True,
+        [*alone, sys.executable, "-c", check], check=False, capture_output=True, text=True
     )
 
     assert (

@@ -1,7 +1,13 @@
-"""Clients: minutebook.Client against a real server, and what errors say to each of them."""
+"""Clients: minutebook.Client, the command line, and one that a generator makes by OpenAPI."""
 
+import json
+import os
+import re
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +19,9 @@ from models.operation import ENDED as ALL_ENDED
 from models.roles import Role
 from services import runs, upcoming
 from services.apps import changes as app_changes
+from services.installation import Installation
 from tests.integration.web.conftest import APP, NIGHTLY, Web
+from web.app import make_app
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
@@ -97,8 +105,7 @@ def test_an_error_names_fields_and_parameters(site: Web) -> None:
         client.post("/api/actions/nightly:run", params={"app": APP, "user": "ann@example.com"}),
         client.delete(of_app),
         client.post(
-            "/api/actions/nightly:plan-backfill",
-            params={"app": APP, "from": FUTURE, "to": FUTURE},
+            "/api/actions/nightly:plan-backfill", params={"app": APP, "from": FUTURE, "to": FUTURE}
         ),
     ]
 
@@ -121,3 +128,69 @@ def test_a_command_line_elsewhere_says_what_it_would_say_here(site: Web) -> None
         server.call(app_changes.delete, APP, is_sure=False)
     of_shop.close()
     server.close()
+
+
+# Streams do not end; `doctor` asks servers outside; probes answer 503 without a daemon.
+LEFT_OUT = "events|doctor|healthz"
+# A schema cannot say which names exist, or that two values belong together. A name may end in
+# `:run`, so that such a path has the methods of an action too.
+NOT_CHECKED = "positive_data_acceptance,allow_header_conformance"
+
+
+def test_a_generator_finds_no_fault(site: Web, tmp_path: Path) -> None:
+    command = Path(sys.executable).with_name("schemathesis")
+    tried = subprocess.run(
+        [
+            command, "run", f"{site.url}/openapi.json",
+            "--header", f"Authorization: Bearer {site.token()}",
+            "--max-examples", "5", "--generation-deterministic", "--phases", "coverage,fuzzing",
+            "--exclude-path-regex", LEFT_OUT, "--exclude-checks", NOT_CHECKED,
+            "--request-timeout", "30",
+        ],
+        cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False,
+    )  # fmt: skip
+
+    assert tried.returncode == 0, tried.stdout[-5000:]
+    assert site.client().get("/api/status").status_code == 200
+
+
+def test_every_field_of_every_answer_and_body_has_a_description() -> None:
+    document = make_app(Installation()).openapi()
+    bare = [
+        f"{name}.{field}"
+        for name, schema in document["components"]["schemas"].items()
+        for field, described in schema.get("properties", {}).items()
+        if not described.get("description", "").strip()
+    ]
+
+    assert bare == []
+
+
+SCRIPT = Path(__file__).with_name("use_generated_client.py")
+PACKAGE = "minutebook_client"
+# The generator knows no JSON Lines. Where a body may also be JSON, its function sends JSON.
+UNKNOWN_TO_IT = re.compile(r"Unsupported content.type application/jsonl")
+
+
+def test_a_generated_client_makes_an_action_and_runs_it(site: Web, tmp_path: Path) -> None:
+    document, settings = tmp_path / "openapi.json", tmp_path / "generator.json"
+    document.write_text(site.client(role=None).get("/openapi.json").text)
+    # Not formatted: nobody reads it.
+    settings.write_text(json.dumps({"post_hooks": []}))
+    generator = Path(sys.executable).with_name("openapi-python-client")
+    made = subprocess.run(
+        [
+            generator, "generate", "--path", document, "--config", settings,
+            "--meta", "none", "--output-path", tmp_path / PACKAGE,
+        ],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    used = subprocess.run(
+        [sys.executable, "-P", SCRIPT, site.url, site.token()],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+    assert used.returncode == 0, used.stderr[-5000:]
+    _, *warnings = re.split(r"^(?:WARNING|ERROR|Unable) ", made.stdout + made.stderr, flags=re.M)
+    assert [one for one in warnings if not UNKNOWN_TO_IT.search(one)] == []

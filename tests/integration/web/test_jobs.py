@@ -31,13 +31,7 @@ from scheduler.explain.operation_text import waits
 from scheduler.sweep import dispatch_ready
 from services.apps import changes
 from services.jobs import claim
-from tests.factories import (
-    author,
-    installation_on,
-    make_operation,
-    row_of,
-    update_operation,
-)
+from tests.factories import author, installation_on, make_operation, row_of, update_operation
 from tests.integration.web.conftest import Serve, Web
 from tests.integration.web.jobs import NOON, URL, make_due, make_job
 from tests.servers import Broker

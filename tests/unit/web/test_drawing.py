@@ -165,10 +165,7 @@ def test_a_running_step_lasts_until_now_and_what_waits_has_no_bar() -> None:
 def test_a_short_bar_at_the_end_can_be_seen() -> None:
     steps = [step("own_step", "success", 99.999, 100)]
     done = operation(
-        state="success",
-        attempts=(attempt(1, 4, 100, "success"),),
-        steps=steps,
-        finished_at=at(100),
+        state="success", attempts=(attempt(1, 4, 100, "success"),), steps=steps, finished_at=at(100)
     )
 
     last = gantt(done, at(200))[-1]

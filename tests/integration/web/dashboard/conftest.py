@@ -1,22 +1,17 @@
 """The dashboard as a browser meets it: clients with sessions."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
 
-from models.operation import OperationState
 from models.roles import Role
-from models.store.operations.end import Outcome
 from models.store.workers import Heartbeat, beat
 from services.apps import trust
 from tests.browser import OWN_PAGE
-from tests.factories import claimed, make_action, make_operation
 from tests.integration.web.conftest import APP, Web
-from tests.transactions import act, finish
+from tests.transactions import act
 
-NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 TASK = "shop.tasks.close_day"
 # A worker reports its parameters.
 SHOWN = "shop.tasks.export"
@@ -55,16 +50,3 @@ def with_tasks(web: Web) -> Web:
     worker = Heartbeat("celery@shop", "celery", 1, follows=follows, signatures=takes)
     act(web.engine, beat, worker)
     return web
-
-
-def make_failed(web: Web, count: int, name: str = "import orders") -> list[str]:
-    """Return the ids of failed runs of an action of `default`, the last recorded first."""
-    action, ids = make_action(web.engine, name=name), []
-    for number in range(count):
-        id = make_operation(web.engine, action, NOON + timedelta(hours=number))
-        claimed(web.engine, id)
-        finish(
-            web.engine, id, Outcome(OperationState.FAILED, error="no such host", is_failure=True)
-        )
-        ids.append(str(id))
-    return ids[::-1]

@@ -1,4 +1,4 @@
-"""The pages of runs: one run, and the list with its filters."""
+"""The pages of runs: one run, the list with its filters, and many of the list at once."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -6,13 +6,14 @@ from typing import Any
 from uuid import UUID
 
 import httpx
+import pytest
 import sqlalchemy as sa
 
 from models.tables import operation_logs
 from services.apps import changes
 from services.runs import run
 from tests.celery_messages import TASK, celery_action
-from tests.factories import make_operation, update_operation
+from tests.factories import make_action, make_operation, row_of, update_operation
 from tests.integration.web.conftest import APP, Web, begin
 from tests.integration.web.dashboard.conftest import Browse
 from tests.ticks import HOUR
@@ -156,3 +157,42 @@ def test_an_action_is_found_by_its_uid_whatever_its_small_app(site: Web) -> None
     for client in (everything, bound):
         page = client.get("/api/operations", params=wanted).json()["items"]
         assert [one["id"] for one in page] == [operation["id"]]
+
+
+def make_failed(web: Web, count: int) -> list[str]:
+    """Return the ids of failed runs of an action of `default`, the last recorded first."""
+    action = make_action(web.engine, name="import orders")
+    ids = [make_operation(web.engine, action, BEGAN + number * HOUR) for number in range(count)]
+    for id in ids:
+        ended(web, id, "failed", 1, error="no such host")
+    return [str(id) for id in ids[::-1]]
+
+
+@pytest.mark.parametrize(("more", "count"), [({}, 2), ({"all": "1"}, 3)], ids=["some", "all"])
+def test_runs_are_retried_after_a_plan_and_no_others(
+    site: Web, browser: httpx.Client, more: dict[str, str], count: int
+) -> None:
+    ids = make_failed(site, 3)
+    path, form = "/operations?state=failed", {"verb": "retry"}
+
+    asked = browser.post(path, data={**form, "id": ids[:2], **more})
+    planned = re.findall(r'name="id" value="(.*?)"', asked.text)
+    before = row_of(site.engine, UUID(ids[0]))["state"]
+    done = browser.post(path, data={**form, "id": planned, "sure": "1"}, follow_redirects=True)
+
+    assert f"Retry {count} runs?" in asked.text
+    assert (before, sorted(planned)) == ("failed", sorted(ids[:count]))
+    assert f"{count} runs are being retried." in done.text
+    left = [row_of(site.engine, UUID(id))["state"] for id in ids[count:]]
+    assert left == ["failed"] * (3 - count)
+
+
+@pytest.mark.parametrize("digits", [8, 36])
+def test_an_id_in_the_search_opens_its_run(site: Web, browse: Browse, digits: int) -> None:
+    (id,) = make_failed(site, 1)
+    whole, own = browse(site), browse(site, app=APP)
+
+    found, theirs = (one.get("/operations", params={"q": id[:digits]}) for one in (whole, own))
+
+    assert (found.status_code, found.headers["location"]) == (303, f"/operations/{id}")
+    assert theirs.status_code == 200
