@@ -1,8 +1,10 @@
 """The pages of docs/ by their place: a page, or a folder of pages that is read as one."""
 
+import subprocess
 from pathlib import Path
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 
 
 def pages_of(place: str) -> list[Path]:
@@ -22,3 +24,10 @@ def rows_of(place: str) -> list[list[str]]:
     """Return the cells of each row of the tables at `place`, their heads too."""
     rows = [line for line in text_of(place).splitlines() if line.startswith("| ")]
     return [row.strip("| ").split(" | ") for row in rows]
+
+
+def tracked(*kinds: str) -> list[str]:
+    """Return the names of all files of the repository, or of those of these kinds."""
+    command = ["git", "ls-files", "-z", *kinds]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    return listed.stdout.rstrip("\0").split("\0")

@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from processes.up import STOP_MARGIN_S
 from runtime.config import load_settings
 from tests.docs.deployed import compose
-from tests.docs.pages import text_of
+from tests.docs.pages import text_of, tracked
 
 ROOT = Path(__file__).parents[2]
 PAGE = text_of("how-to/deploy/compose")
@@ -88,8 +88,7 @@ def test_the_command_of_the_page_pins_each_image_by_its_digest(tmp_path: Path) -
 def test_the_image_is_built_by_its_own_commands(tmp_path: Path) -> None:
     places = {"/opt/minutebook": tmp_path / "opt", "/wheels": tmp_path / "wheels"}
     source = tmp_path / "src"
-    files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
-    for name in filter(None, files.stdout.decode().split("\0")):
+    for name in tracked():
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, source / name, follow_symlinks=False)
 

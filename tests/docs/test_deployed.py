@@ -18,7 +18,7 @@ from runtime.config import load_settings, setting_paths
 from runtime.sections.variables import variable_of
 from scheduler.loop import LONGEST_WAIT_S
 from tests.docs.command_lines import parse_minutebook
-from tests.docs.deployed import KUBERNETES, Deployed, everything, manifests, pods
+from tests.docs.deployed import KUBERNETES, ROOT, Deployed, everything, manifests, pods
 from tests.docs.pages import text_of
 
 URLS = {
@@ -27,6 +27,11 @@ URLS = {
     "broker_url": "redis://:p@redis:6379/0",
     "smtp_url": "smtp://mail:1025",
 }
+
+
+def ran(*command: str) -> "subprocess.CompletedProcess[str]":
+    """Return what a command said, which was run in the checkout."""
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("one", everything(), ids=lambda one: one.where)
@@ -74,9 +79,7 @@ def test_each_manifest_follows_the_schema_of_its_kind(document: dict[str, Any]) 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
 def test_kustomize_builds_every_manifest() -> None:
-    done = subprocess.run(
-        ["kubectl", "kustomize", str(KUBERNETES)], capture_output=True, text=True, check=True
-    )
+    done = ran("kubectl", "kustomize", str(KUBERNETES))
     built = list(yaml.safe_load_all(done.stdout))
 
     example = {
@@ -122,7 +125,6 @@ def test_no_secret_is_in_a_manifest() -> None:
     assert "://" not in json.dumps(DOCUMENTS)
 
 
-ROOT = Path(__file__).parents[2]
 UNITS = sorted((ROOT / "deploy/systemd").glob("*.service"))
 PAGE = text_of("how-to/deploy/systemd")
 PROGRAM = "/opt/minutebook/bin/minutebook"
@@ -185,10 +187,7 @@ def test_a_stop_leaves_the_time_that_processes_need(tmp_path: Path) -> None:
 @needs_systemd
 def test_systemd_finds_no_fault(installed: Path) -> None:
     units = sorted(str(one) for one in installed.iterdir())
-    done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *units],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = ran("systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *units)
 
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -197,10 +196,7 @@ def test_systemd_finds_no_fault(installed: Path) -> None:
 def test_each_unit_is_confined(installed: Path) -> None:
     units = sorted(str(one) for one in installed.iterdir())
     most = f"--threshold={MOST_EXPOSED * 10:.0f}"
-    done = subprocess.run(
-        ["systemd-analyze", "security", "--offline=true", "--no-pager", most, *units],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = ran("systemd-analyze", "security", "--offline=true", "--no-pager", most, *units)
 
     exposed = re.findall(r"Overall exposure level for (\S+): ([\d.]+)", done.stdout)
     assert len(exposed) == len(units), done.stderr
@@ -226,10 +222,7 @@ def test_the_units_are_installed_by_the_commands_of_the_page(tmp_path: Path) -> 
     for folder in ("sysusers.d", "systemd/system"):
         (tmp_path / "etc" / folder).mkdir(parents=True)
 
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", commands], cwd=ROOT, capture_output=True,
-        text=True, check=False,
-    )  # fmt: skip
+    done = ran("bash", "-euo", "pipefail", "-c", commands)
 
     assert done.returncode == 0, done.stderr
     assert re.search("^minutebook:", (tmp_path / "etc/passwd").read_text(), re.M)

@@ -1,7 +1,6 @@
 """What is installed: names that an index serves, one version, and lock files to the last."""
 
 import re
-import subprocess
 import tomllib
 from collections.abc import Iterator, Mapping
 from importlib.metadata import requires
@@ -13,6 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from runtime.extras import extras
+from tests.docs.pages import tracked
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "install.md"
@@ -35,10 +35,7 @@ def from_an_index(text: str) -> Iterator[str]:
 
 
 def test_nothing_is_installed_from_an_index_that_lacks_it() -> None:
-    listed = subprocess.run(
-        ["git", "ls-files", *KINDS], cwd=ROOT, check=True, capture_output=True, text=True
-    )
-    files = [ROOT / name for name in listed.stdout.splitlines()]
+    files = [ROOT / name for name in tracked(*KINDS)]
     read = [one for one in files if one.is_file() and one != Path(__file__)]
 
     found = {

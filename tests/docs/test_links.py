@@ -1,7 +1,6 @@
 """Every relative link leads somewhere, and the words of pages are ours."""
 
 import re
-import subprocess
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from models.operation import OperationState
+from tests.docs.pages import tracked
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -139,10 +139,9 @@ FORMER = "minute" + "hand"
 
 
 def test_the_former_name_stands_in_no_tracked_file() -> None:
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True)
     files = {
         name: path.readlink().as_posix().encode() if path.is_symlink() else path.read_bytes()
-        for name in listed.stdout.decode().rstrip("\0").split("\0")
+        for name in tracked()
         if (path := ROOT / name).is_file() or path.is_symlink()
     }
 

@@ -1,10 +1,8 @@
 """The command line as a user calls it, on an embedded database; exit codes and what is printed."""
 
-import ast
 import json
 import re
 import shutil
-import subprocess
 import sys
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
@@ -151,18 +149,6 @@ def test_looking_makes_nothing(call: Call, tmp_path: Path) -> None:
         assert result.code == 2
         assert "there is no Minutebook in" in result.err
     assert not home.exists()
-
-
-def test_help_loads_no_command(tmp_path: Path) -> None:
-    text = "import sys; from cli.main import run; run(['--help']); print([*sys.modules])"
-
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", text], capture_output=True, text=True, check=True
-    )
-
-    loaded = set(ast.literal_eval(done.stdout.splitlines()[-1]))
-    assert re.search(r"^ +action +Scheduled actions", done.stdout, re.M)
-    assert not {"sqlalchemy", "celery", "pydantic", "duckdb", "rich.console"} & loaded
 
 
 def test_a_health_check_tells_by_its_exit_code(call: Call, tmp_path: Path) -> None:

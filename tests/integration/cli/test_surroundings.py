@@ -105,13 +105,11 @@ def test_a_worker_without_semaphores_says_what_to_mount() -> None:
     alone = own_namespaces("--map-root-user", "--mount", first=NO_SEMAPHORES)
     check = "from processes.worker import check_semaphores; check_semaphores()"
 
-    done = subprocess.run(
-        [*alone, sys.executable, "-c", check], check=False, capture_output=True, text=True
-    )
+    words = [*alone, sys.executable, "-c", check]
+    done = subprocess.run(words, check=False, capture_output=True, text=True)
 
-    assert (
-        "Read-only file system; mount a file system that can be written at /dev/shm" in done.stderr
-    )
+    told = "Read-only file system; mount a file system that can be written at /dev/shm"
+    assert told in done.stderr
 
 
 def test_the_system_s_time_zones_change_no_local_time(
@@ -142,22 +140,26 @@ HEAVY = {
 }
 
 
-@pytest.mark.parametrize("command", [["status"], ["action", "list"], ["run", "list"]])
-def test_a_command_that_shows_loads_neither_the_grammar_nor_what_sends_or_changes(
-    command: list[str], home: Path
-) -> None:
-    text = (
-        "import sys; from cli.main import run;"
-        f" code = run({command!r}); print(code, *sys.modules, file=sys.stderr)"
-    )
-
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", text], capture_output=True, text=True, check=True
-    )
-
+def loaded_by(*command: str) -> set[str]:
+    """Return what a process has loaded when its command has succeeded."""
+    tells = "print(code, *sys.modules, file=sys.stderr)"
+    text = f"import sys; from cli.main import run; code = run({command!r}); {tells}"
+    words = [sys.executable, "-P", "-c", text]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
     code, *loaded = done.stderr.splitlines()[-1].split()
     assert code == "0"
-    assert not {*GRAMMAR, *DECIDING, *HEAVY} & set(loaded)
+    return set(loaded)
+
+
+@pytest.mark.parametrize("command", ["status", "action list", "run list"])
+def test_a_command_that_shows_loads_neither_the_grammar_nor_what_sends_or_changes(
+    command: str, home: Path
+) -> None:
+    assert not {*GRAMMAR, *DECIDING, *HEAVY} & loaded_by(*command.split())
+
+
+def test_help_loads_no_command() -> None:
+    assert not {*GRAMMAR, *DECIDING, *HEAVY, "sqlalchemy", "pydantic"} & loaded_by("--help")
 
 
 WORKER_THAT_TELLS = """
