@@ -13,8 +13,6 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from processes.up import STOP_MARGIN_S
-from runtime.config import load_settings
 from tests.docs.deployed import compose
 from tests.docs.pages import text_of, tracked
 
@@ -28,11 +26,6 @@ SCHEMA = json.loads((ROOT / "tests/docs/compose-spec.json").read_text(encoding="
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 SERVICES: dict[str, dict[str, Any]] = FILE["services"]
 OURS = {name: service for name, service in SERVICES.items() if "SCHED_" in str(service)}
-
-
-def _seconds(span: str) -> float:
-    number, unit = re.fullmatch(r"(\d+)(s|m)", span).groups()  # type: ignore[union-attr]
-    return float(number) * {"s": 1, "m": 60}[unit]
 
 
 def test_the_file_follows_the_compose_specification() -> None:
@@ -140,13 +133,6 @@ def test_no_secret_is_in_the_environment() -> None:
     )
     used = {secret for service in SERVICES.values() for secret in service.get("secrets", ())}
     assert used == set(FILE["secrets"])
-
-
-@pytest.mark.parametrize("name", OURS)
-def test_a_stop_leaves_workers_the_time_to_give_back(name: str, tmp_path: Path) -> None:
-    needed_s = load_settings(tmp_path, {}).worker.stop_grace_s + STOP_MARGIN_S
-
-    assert _seconds(OURS[name]["stop_grace_period"]) > needed_s
 
 
 def test_no_process_of_ours_has_the_password_of_the_superuser_or_of_another_account() -> None:

@@ -18,7 +18,7 @@ from runtime.config import load_settings, setting_paths
 from runtime.sections.variables import variable_of
 from scheduler.loop import LONGEST_WAIT_S
 from tests.docs.command_lines import parse_minutebook
-from tests.docs.deployed import KUBERNETES, ROOT, Deployed, everything, manifests, pods
+from tests.docs.deployed import KUBERNETES, ROOT, Deployed, compose, everything, manifests, pods
 from tests.docs.pages import text_of
 
 URLS = {
@@ -173,13 +173,16 @@ def test_each_variable_is_a_setting_and_each_url_a_credential(unit: Path, tmp_pa
 
 def test_a_stop_leaves_the_time_that_processes_need(tmp_path: Path) -> None:
     needed_s = load_settings(tmp_path, {}).worker.stop_grace_s + STOP_MARGIN_S
+    services = compose({})["services"].values()
+    spans = [one["stop_grace_period"] for one in services if "SCHED_" in str(one)]
+    of_services = [float(span[:-1]) * {"s": 1, "m": 60}[span[-1]] for span in spans]
     of_pods = [pod["terminationGracePeriodSeconds"] for _, pod in pods()]
     of_units, watched = (
         [float(one) for unit in UNITS for one in _lines(unit, key)]
         for key in ("TimeoutStopSec", "WatchdogSec")
     )
 
-    assert min(*of_pods, *of_units) > needed_s
+    assert min(*of_services, *of_pods, *of_units) > needed_s
     # Above what PostgreSQL may take to answer one statement, and many turns of the loop.
     assert min(watched) > 6 * LONGEST_WAIT_S
 
