@@ -12,9 +12,7 @@ BY_STORE = ("tests/integration/statements/", "tests/integration/benchmarks/")
 # They use a server, a browser or environments that take seconds to start or to make.
 BY_START = {
     "RabbitMQ": ("rabbitmq", "broker/test_exchanges", "scheduler/test_lost_messages"),
-    "Chromium": tuple(
-        f"dashboard/test_{name}" for name in ("in_browser", "pictures", "small_app_page")
-    ),
+    "Chromium": tuple(f"dashboard/test_{name}" for name in ("in_browser", "small_app_page")),
     "a second Chromium": (
         *(f"dashboard/test_{name}" for name in ("form", "other_sites")),
         "web/test_refreshes",
@@ -38,7 +36,7 @@ SLOW = (
     *(f"hostile/test_{name}" for name in ("corpus", "cut_sources", "downloads")),
     *("data/test_importing", "data/test_production", "data/test_query", "steps/test_new_data"),
     *("docs/test_examples", "statements/test_event_indexes"),
-    *(f"dashboard/test_{name}" for name in ("form", "in_browser", "pictures")),
+    *(f"dashboard/test_{name}" for name in ("form", "in_browser")),
     *(f"interop/test_{name}" for name in ("apscheduler", "django_beat", "move_back", "redbeat")),
     "tasks/test_hostile_chats",
     *(f"web/test_{name}" for name in ("behind_nginx", "django")),
