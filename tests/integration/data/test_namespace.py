@@ -132,7 +132,7 @@ def silent(folder: Path) -> Iterator[str]:
     for name, text in (("hosts", HOSTS), ("resolv.conf", RESOLVER)):
         (folder / name).write_text(text)
         subprocess.run(["mount", "--bind", str(folder / name), f"/etc/{name}"], check=True)
-    its = {"allow_private": True}
+    its: dict[str, Any] = {"allow_private": True}
     with web_source() as web, silent_server(port := urlsplit(web.url).port or 80):
         web.pages["/"] = Page(b"id\n1\n")
         yield f"silent address: {fetched(f'http://both:{port}/', folder, timeout_s=2, **its)}"

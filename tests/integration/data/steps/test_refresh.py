@@ -183,7 +183,7 @@ def test_what_was_downloaded_can_be_imported_again_without_the_server(
     work.refresh()
     web.pages.clear()
 
-    result = work.refresh(force=True, **{"from": "downloaded"})
+    result = work.refresh({}, force=True, **{"from": "downloaded"})
 
     assert result.message == "rewrote a (1 row)"
 
@@ -197,7 +197,7 @@ def test_what_was_downloaded_from_another_place_is_not_taken_for_this_one_s(
     work.apply(domains={"a": {"source": {"url": f"{web.url}/new.json"}}})
 
     with pytest.raises(StepFailed, match=r"/new\.json was not downloaded yet"):
-        work.refresh(**{"from": "downloaded"})
+        work.refresh({}, **{"from": "downloaded"})
     work.refresh()
 
     assert len(work.files("downloads")) == 1
