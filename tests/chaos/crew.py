@@ -10,9 +10,7 @@ from tests.acceptance.installation import Installation
 from tests.acceptance.processes import Process, freeze_tree, thaw_tree
 from tests.chaos.faults import Fault, Later
 
-DAEMONS, WORKERS = 2, 2
-# All of the workers' together.
-PROCESSES = 4
+OF_EACH = 2
 # A victim that ended by itself, or is gone.
 GONE = (psutil.Error, ProcessLookupError, AssertionError)
 
@@ -20,20 +18,23 @@ GONE = (psutil.Error, ProcessLookupError, AssertionError)
 class Crew:
     def __init__(self, installation: Installation, later: Later) -> None:
         self.installation, self.later = installation, later
-        self._processes: dict[str, Process] = {}
+        self._processes: dict[str, list[Process]] = {"daemon": [], "worker": []}
 
     def tend(self) -> None:
         """Restart ended processes, like a service manager."""
-        starts = {"daemon": self.installation.daemon, "worker": self._start_worker}
-        for role, number in (("daemon", DAEMONS), ("worker", WORKERS)):
-            for name in (f"{role} {n}" for n in range(number)):
-                if name not in self._processes or not self._processes[name].is_alive:
-                    self._processes[name] = starts[role]()
+        for role, running in self._processes.items():
+            running[:] = [one for one in running if one.is_alive]
+            while len(running) < OF_EACH:
+                running.append(
+                    self.installation.daemon()
+                    if role == "daemon"
+                    else self.installation.worker("quick,heavy", concurrency=2)
+                )
 
     def acts(self) -> dict[str, Callable[[Fault], None]]:
         return {
             "kill daemon": lambda fault: self._kill(self._one("daemon", fault)),
-            "kill both daemons": lambda _: self._kill(*self._all("daemon")),
+            "kill both daemons": lambda _: self._kill(*self._processes["daemon"]),
             "freeze daemon": lambda fault: self._freeze(fault, "daemon"),
             "stop daemon": lambda fault: self._one("daemon", fault).send(signal.SIGTERM),
             "fill disk of daemon": self._fill_disk,
@@ -44,14 +45,8 @@ class Crew:
             "stop worker": lambda fault: self._one("worker", fault).send(signal.SIGTERM),
         }
 
-    def _start_worker(self) -> Process:
-        return self.installation.worker("quick,heavy", PROCESSES // WORKERS)
-
-    def _all(self, role: str) -> list[Process]:
-        return [process for name, process in self._processes.items() if name.startswith(role)]
-
     def _one(self, role: str, fault: Fault) -> Process:
-        found = self._all(role)
+        found = self._processes[role]
         return found[fault.number % len(found)]
 
     def _child(self, fault: Fault) -> psutil.Process:
