@@ -80,18 +80,18 @@ def test_names_and_subjects_of_any_language() -> None:
 
 
 def test_senders_may_have_names_and_replies_go_where_they_are_asked_to() -> None:
-    names = {"reply_to": "Help <help@example.com>", "sender": "Minutebook <mb@example.com>"}
+    reply_to, sender = "Help <help@example.com>", "Minutebook <mb@example.com>"
 
-    message = read(sent(**names))
+    message = read(sent(reply_to=reply_to, sender=sender))
 
-    assert (message["Reply-To"], message["From"]) == (names["reply_to"], names["sender"])
+    assert (message["Reply-To"], message["From"]) == (reply_to, sender)
 
 
 @pytest.mark.parametrize(
     "more",
     [{"reply_to": "help@example.com\r\nBcc: eve@example.com"}, {"message_id": "<a@b>\nBcc: x"}],
 )
-def test_no_part_of_an_envelope_can_carry_anything_else(more: dict[str, str]) -> None:
+def test_no_part_of_an_envelope_can_carry_anything_else(more: dict[str, Any]) -> None:
     with pytest.raises((InvalidAddress, ValueError), match=r"message id|address"):
         sent(**more)
 
