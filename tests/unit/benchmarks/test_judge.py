@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from benchmarks.peers.judge import Verdict, judge
-from benchmarks.peers.table import table
+from benchmarks.peers.table import table as report
+from tests.tables import table
 from tests.ticks import MINUTE
 
 NOON = datetime(2027, 6, 1, 12, tzinfo=UTC)
@@ -21,19 +22,7 @@ def came(*arrivals: tuple[str, float]) -> list[tuple[str, datetime]]:
 
 @pytest.mark.parametrize(
     ("arrivals", "lost", "doubled"),
-    [
-        pytest.param([("a", 0), ("a", 1), ("b", 0)], 0, 0, id="all_on_time"),
-        pytest.param([("b", 20), ("a", 20), ("a", 20)], 0, 0, id="late_is_not_lost"),
-        pytest.param([("b", -0.01), ("a", 0), ("a", 1)], 0, 0, id="clocks_of_two_processes"),
-        pytest.param([], 3, 0, id="nothing"),
-        pytest.param([("a", 0), ("b", 0)], 1, 0, id="one_lost"),
-        pytest.param([("a", 0), ("a", 1), ("b", 0), ("b", 0)], 0, 1, id="one_doubled"),
-        pytest.param([("a", 0), ("b", 0), ("b", 0)], 1, 1, id="a_double_replaces_no_other_entry"),
-        pytest.param([("a", 0), ("a", 0.5), ("a", 1), ("b", 0)], 0, 1, id="between_two"),
-        pytest.param([("a", -5), ("a", 0), ("a", 1), ("b", 0)], 0, 1, id="before_it_was_due"),
-        pytest.param([("a", 0), ("a", 1), ("b", 60)], 1, 1, id="an_hour_late"),
-        pytest.param([("a", 0), ("a", 1), ("b", 0), ("c", 0)], 0, 1, id="unknown_entry"),
-    ],
+    table(__file__, "each_arrival_counts_for_one_due_instant_of_its_entry"),
 )
 def test_each_arrival_counts_for_one_due_instant_of_its_entry(
     arrivals: Sequence[tuple[str, float]], lost: int, doubled: int
@@ -46,7 +35,7 @@ def test_what_a_scheduler_does_not_offer_is_no_failure_in_the_table() -> None:
     others: dict[str, Any] = {
         name: {} for name in ("celery beat", "django-celery-beat", "APScheduler 3")
     }
-    shown = table({"faults": {**others, "RedBeat": {"two": cell}, "Minutebook": {"two": cell}}})
+    shown = report({"faults": {**others, "RedBeat": {"two": cell}, "Minutebook": {"two": cell}}})
 
     row = next(line for line in shown.splitlines() if "two instances" in line)
     assert row.count("not supported") == 3

@@ -100,16 +100,7 @@ def test_an_interval_and_what_beat_does_with_it() -> None:
     assert found.remarks == ("beat's grid begins when it starts",)
 
 
-@pytest.mark.parametrize(
-    ("policy", "said"),
-    [
-        pytest.param({}, "overlap skip", id="overlap"),
-        pytest.param({"catch_up": "all"}, "does not catch up", id="catch_up"),
-        pytest.param({"retry": {"max_attempts": 3}}, "does not retry", id="retry"),
-        pytest.param({"time_limit": "PT1H"}, "no time limits", id="time_limit"),
-        pytest.param({"ends_at": "2090-01-01T00:00:00Z"}, "ends_at", id="ends_at"),
-    ],
-)
+@pytest.mark.parametrize(("policy", "said"), table(__file__, "what_beat_does_not_do_is_said"))
 def test_what_beat_does_not_do_is_said(policy: dict[str, Any], said: str) -> None:
     found = moved({"cron_rule": "5 0 * * *", "timezone": "UTC"}, policy=policy)
 

@@ -10,6 +10,7 @@ from runtime.sections.celery import CelerySettings
 from services.followers.attempts import LONGEST_LINE, MOST_LINES, in_lines
 from services.operations.sent import SentTask, sent_task
 from tests.factories import make_plan, make_rule
+from tests.tables import table
 
 PLAN = make_plan(make_rule(cron_rule="0 3 * * *"))
 HIDING = CelerySettings()
@@ -62,14 +63,7 @@ def lines_of(report: dict[str, Any], **settings: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("said", "shown"),
-    [
-        ("db = connect(password='hunter2')", "db = connect(***"),
-        ("psycopg.connect('postgresql://shop:hunter2@db/shop')", "***@db/shop')"),
-        ("headers = {'Authorization': 'Bearer hunter2'}", "headers = {'***"),
-        ("API_KEY=hunter2 failed", "*** failed"),
-        ("ValueError: no printer", "ValueError: no printer"),
-    ],
+    ("said", "shown"), table(__file__, "what_looks_like_a_secret_in_a_report_is_hidden")
 )
 def test_what_looks_like_a_secret_in_a_report_is_hidden(said: str, shown: str) -> None:
     ((level, text),) = lines_of({"traceback": [said]})

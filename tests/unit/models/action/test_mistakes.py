@@ -17,6 +17,7 @@ from models.celery_task import CeleryRules
 from models.errors import InvalidAction
 from models.json_text import InvalidJson, read_json
 from services.warnings import KnownNames, warnings_of
+from tests.tables import table
 from tests.unit.models.action.minimal import action, parse
 
 FILE = Path(__file__).with_name("mistakes.json")
@@ -75,14 +76,7 @@ def refused(document: object, **known: Any) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "expected"),
-    [
-        ("count", 0, "the value should be greater than or equal to 1"),
-        ("share", 1, "the value should be less than 1"),
-        ("word", "a", "String should have at least 2 characters"),
-        ("many", [1, 2, 3], "List should have at most 2 items after validation, not 3"),
-        ("many", ["x"], "write a whole number"),
-    ],
+    ("key", "value", "expected"), table(__file__, "the_limits_of_a_user_step_are_named")
 )
 def test_the_limits_of_a_user_step_are_named(key: str, value: object, expected: str) -> None:
     document = action(operations={"limits": {key: value}})

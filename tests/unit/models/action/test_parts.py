@@ -189,13 +189,7 @@ def test_the_two_only_flags_together_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("document", "selected"),
-    [
-        ({"users": ["ann", "bob"], "groups": ["sales"]}, ["ann", "bob", "cid"]),
-        ({"groups": ["all"]}, ["ann", "bob", "cid"]),
-        ({"users": ["all"]}, []),
-        ({"users": ["Ann"], "groups": ["Sales"]}, []),
-        ({}, []),
-    ],
+    table(__file__, "named_users_and_members_of_named_groups_are_selected_once"),
 )
 def test_named_users_and_members_of_named_groups_are_selected_once(
     document: dict[str, object], selected: list[str]
