@@ -10,7 +10,8 @@ import models
 from models.action.document import parse_action
 from models.parsing import ParseContext
 from tests.factories import STEPS
-from tests.unit.models.action.test_action import BRIEF, NOW
+from tests.unit.models.action.minimal import NOW
+from tests.unit.models.action.test_action import BRIEF
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples/from_celery_beat"

@@ -205,7 +205,7 @@ def test_named_users_and_members_of_named_groups_are_selected_once(
 
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-WELL = {
+HEALTHY: dict[str, Any] = {
     "active": True,
     "quarantined": None,
     "updated_at": NOON,
@@ -229,7 +229,7 @@ def test_health_has_a_reason(
     changes: dict[str, Any], trouble: str | None, sentence: str, since: str | None
 ) -> None:
     """In the table, `noon` stands for that instant."""
-    row = WELL | {key: NOON if value == "noon" else value for key, value in changes.items()}
+    row = HEALTHY | {key: NOON if value == "noon" else value for key, value in changes.items()}
 
     found = health_of(row, 3)
 
