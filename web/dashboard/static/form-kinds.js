@@ -1,5 +1,23 @@
 // How fields write values of a document, and how people read them: durations, lists, arguments.
 "use strict";
+// A number that JavaScript would write in another way, such as 1.0 or one of twenty digits.
+class NumberAsWritten extends Number {
+  #raw;
+  constructor(written) {
+    super(written);
+    this.#raw = JSON.rawJSON(written);
+  }
+  toString() { return this.#raw.rawJSON; }
+  toJSON() { return this.#raw; }
+}
+const readJSON = (text) => {
+  const isPlain = (number) => String(Number(number)) === number;
+  const tokens = text.match(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g) ?? [];
+  if (tokens.every((one) => one.startsWith('"') || isPlain(one))) return JSON.parse(text);
+  // An old browser cannot keep them, and fails here: the document is changed as JSON.
+  return JSON.parse(text, (_, value, { source }) => (typeof value !== "number" || isPlain(source) ? value : new NumberAsWritten(source)));
+};
+
 const formKinds = (() => {
   const words = (value) => value.split(",").map((one) => one.trim()).filter(Boolean);
   const listed = (value) => [].concat(value ?? []);
@@ -27,14 +45,18 @@ const formKinds = (() => {
     return `P${written.slice(0, clock).join("")}T${written.slice(clock).join("")}`;
   };
 
-  // A value of an argument: a number, true, false and null as JSON writes them; all else is a text.
+  // A value of an argument: a number, true, false and null as JSON writes them; all else is a text,
+  // also a number that would not stay as it is written, such as 12e345678, a part of a hash.
   const fromScalar = (value) => (typeof value === "string" && !/[,="[{]/.test(value) && toScalar(value) === value ? value : JSON.stringify(value));
   const toScalar = (text) => {
-    try { return JSON.parse(text); } catch { return text; }
+    try {
+      const value = readJSON(text);
+      return value instanceof NumberAsWritten ? text : value;
+    } catch { return text; }
   };
   const toJSON = (text, bracket) => {
     if (!text.startsWith(bracket)) return undefined;
-    try { return JSON.parse(text); } catch { return text; }
+    try { return readJSON(text); } catch { return text; }
   };
   const toValues = (text) => toJSON(text, "[") ?? words(text).map(toScalar);
   const toNamed = (text) => {

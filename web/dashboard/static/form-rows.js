@@ -87,6 +87,7 @@ const formTask = (form) => {
   const ofStep = (found) => found?.operations?.celery_task;
   // What fields cannot show is left to the arguments as a whole.
   const isCovered = ({ args = [], kwargs = {} }, parameters) => Array.isArray(args) && isObject(kwargs)
+    && ![...args, ...Object.values(kwargs)].some((one) => one instanceof NumberAsWritten)
     && args.length <= parameters.filter(({ place }) => place !== undefined).length
     && Object.keys(kwargs).every((name) => parameters.some((one) => one.name === name && !(one.place < args.length)));
 

@@ -16,7 +16,7 @@
   const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
   const read = () => {
     try {
-      const found = JSON.parse(text.value);
+      const found = readJSON(text.value);
       return isObject(found) ? found : null;
     } catch { return null; }
   };
@@ -81,7 +81,7 @@
     // Some steps must be the only one.
     const others = steps.filter((one) => one.dataset.step !== step && ("alone" in dataset || "alone" in one.dataset));
     if (checked) for (const one of others) delete operations[one.dataset.step];
-    if (checked) operations[step] = JSON.parse(example);
+    if (checked) operations[step] = readJSON(example);
     else delete operations[step];
     found.operations = operations;
   };

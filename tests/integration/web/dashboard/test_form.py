@@ -122,6 +122,10 @@ KINDS = [
     ("value", "a, b=c", "a, b=c"),
     ("value", '"5"', "5"),
     ("value", '{"a": [1]}', {"a": [1]}),
+    ("value", "12e345678", "12e345678"),
+    ("value", "0.10000000000000001", "0.10000000000000001"),
+    ("values", "1e2, 0.5, 1234567890123456789", ["1e2", 0.5, "1234567890123456789"]),
+    ("named", "commit=12e345678, rate=-1e-7", {"commit": "12e345678", "rate": -1e-7}),
     ("named", "a=1, b=x", {"a": 1, "b": "x"}),
     ("named", '{"a=b": [1]}', {"a=b": [1]}),
     ("named", "oops", "oops"),
@@ -384,6 +388,34 @@ def test_a_change_in_a_field_leaves_what_no_field_can_show(page: Page) -> None:
     assert owned == {**ODD, "owner": "ann"}
     successes = [{"notify": "ops"}, {"webhook": "https://example.com/x"}]
     assert hooks == {**ODD["hooks"], "on_success": successes}
+
+
+NUMBERS = """{
+  "name": "numbers", "when": {"cron_rule": "0 7 * * *", "timezone": "UTC"},
+  "policy": {"look_back": 90.0},
+  "operations": {"celery_task": {"task": "shop.tasks.export", "args": [1234567890123456789, 1.0],
+    "kwargs": {"dry_run": {"deep": [1e2, -0, 5E-7, 0.1]}}, "headers": {"\\"1.0": "1.0"}}},
+  "hooks": {"alert_after": 3.0}, "extra": [0.10000000000000001, 12e345678, 7]
+}"""
+
+
+def test_a_change_in_a_field_leaves_each_number_as_it_is_written(page: Page) -> None:
+    _open(page)
+    page.fill("#text", NUMBERS)
+    page.fill("[name=time]", "08:00")
+    changed = page.input_value("#text")
+    expect(page.locator("[data-parameters]")).to_be_hidden()
+    args = _field(page, "operations.celery_task.args")
+    expect(args).to_have_value("[1234567890123456789,1.0]")
+    args.fill("[1234567890123456790, 1.0]")
+
+    assert _numbers(changed) == _numbers(NUMBERS.replace("0 7 *", "0 8 *"))
+    assert _numbers(page.input_value("#text")) == _numbers(changed.replace("789,", "790,"))
+
+
+def _numbers(text: str) -> Any:
+    """Return a document in which a number is a list of its text."""
+    return json.loads(text, parse_float=lambda one: [one], parse_int=lambda one: [one])
 
 
 STRANGE: list[dict[str, Any]] = [
