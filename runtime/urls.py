@@ -2,7 +2,7 @@
 
 import re
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 if TYPE_CHECKING:
     # A child process that only reads a file starts in half the time without it.
@@ -19,6 +19,25 @@ def host_and_port(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+def is_host(name: str | None) -> bool:
+    """Return whether a host name can be looked up at all; without one, a client has its own.
+
+    For any other, Python's lookup raises UnicodeError, which no client of a server expects.
+    """
+    try:
+        unquote(name or "").encode("idna")
+    except UnicodeError:
+        return False
+    return True
+
+
+def _check_hosts(*names: str | None) -> None:
+    if not all(map(is_host, names)):
+        raise ValueError(
+            "its host is no valid name; write one whose parts between dots have 1 to 63 characters"
+        )
+
+
 def check_database_url(text: str) -> None:
     """Raise ValueError unless `text` is the URL of a durable database."""
     from sqlalchemy.exc import ArgumentError
@@ -32,6 +51,9 @@ def check_database_url(text: str) -> None:
         raise ValueError(remedy)
     if url.get_backend_name() == "sqlite" and _is_in_memory(url):
         raise ValueError("a database in memory keeps nothing; write sqlite:///PATH")
+    hosts = ",".join([url.host or "", *url.normalized_query.get("host", ())])
+    # A path is the folder of a socket.
+    _check_hosts(*(one for one in hosts.split(",") if not one.startswith("/")))
 
 
 def database_url(text: str) -> "sa.URL":
@@ -53,6 +75,7 @@ def check_broker_url(text: str) -> None:
                 "write redis://HOST:PORT/0, redis+socket:///PATH, amqp://HOST// or "
                 "sentinel://HOST:PORT/0?master_name=NAME"
             )
+    _check_hosts(*(urlsplit(one).hostname for one in text.split(";")))
     if text.startswith("sentinel:") and not split_sentinel(text)[1]:
         raise ValueError(
             "Sentinel needs the name of the primary; write "
@@ -85,6 +108,7 @@ def check_smtp_url(text: str) -> None:
         is_usable = False
     if not is_usable:
         raise ValueError(remedy)
+    _check_hosts(url.hostname)
 
 
 def check_web_url(text: str) -> None:
@@ -94,6 +118,7 @@ def check_web_url(text: str) -> None:
         is_usable = url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0
     except ValueError:
         is_usable = False
+    is_usable = is_usable and is_host(url.hostname)
     if not is_usable or any(char.isspace() or not char.isprintable() for char in text):
         raise ValueError("write a URL such as https://example.com/hooks")
 
