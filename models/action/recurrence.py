@@ -21,7 +21,7 @@ from pydantic import (
 
 from cron import InvalidRule, WallClock
 from cron.days import NEVER
-from cron.recurrence import MONTHLY, MOST_TIMES, NAMING, YEARLY, Recurrence, read_recurrence
+from cron.recurrence import DAILY, MONTHLY, MOST_TIMES, NAMING, YEARLY, Recurrence, read_recurrence
 from cron.recurrent_days import RecurrentMinutes, day_of, recurrent_days
 from models.action.exceptions import Except
 from models.action.rule import Begun, Jittered
@@ -165,9 +165,12 @@ class RecurrenceModel(Begun, Jittered):
         """Yield a warning about months, or years, that lack the day that the rule names.
 
         A rule of days of two kinds, such as Fridays that are a 13th, is meant to leave some out.
+        The weekdays of a week are not of two kinds.
         """
         rule, first = self._read, self._first
         kinds = NAMING & rule.parts.keys()
+        if "BYWEEKNO" in kinds:
+            kinds -= {"BYDAY"}
         if len(kinds) > 1 or (rule.frequency not in {MONTHLY, YEARLY} and kinds != {"BYMONTHDAY"}):
             return
         end = _end(rule, self._minutes, self.timezone, first)
@@ -175,11 +178,22 @@ class RecurrenceModel(Begun, Jittered):
         have_one = recurrent_days(rule.text, first.date()).periods(until)
         if not all(have_one):
             periods = "years" if rule.frequency == YEARLY else "months"
+            advice = "; write BYMONTHDAY=-1, the last day, to have one in each"
             yield (
                 f'when.rrule "{self.rrule}": has no date in {have_one.count(False)} of its next '
-                f"{len(have_one)} {periods}; count from the end, as BYMONTHDAY=-1 does, to have "
-                "one in each"
+                f"{len(have_one)} {periods}{advice if _could_be_last(rule, first) else ''}"
             )
+
+
+def _could_be_last(rule: Recurrence, first: datetime) -> bool:
+    """Return whether the last day of a month, in place of the rule's, falls into each period."""
+    days = rule.beginning(first.date()).numbers("BYMONTHDAY")
+    if rule.frequency == DAILY and rule.interval > 1:
+        return False
+    # Without its month, a yearly rule falls into each month.
+    if rule.frequency == YEARLY and "BYMONTH" not in rule.parts:
+        return False
+    return len(days) == 1 and days[0] > 0
 
 
 @lru_cache(maxsize=100_000)

@@ -1,5 +1,5 @@
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -83,15 +83,21 @@ def test_the_words_show_the_first_day_where_it_matters() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rrule", "since", "lacking"),
+    ("rrule", "since", "lacking", "followed"),
     table(__file__, "a_rule_without_a_day_in_some_periods_is_warned_about"),
 )
 def test_a_rule_without_a_day_in_some_periods_is_warned_about(
-    rrule: str, since: str, lacking: str
+    rrule: str, since: str, lacking: str, followed: str | None
 ) -> None:
+    """The rule that follows the advice is not warned about, and runs once a period."""
     (warning,) = rule_of(rrule=rrule, at="09:00", starting_at=since).warnings("UTC")
 
-    assert f"has no date in {lacking}; count from the end, as BYMONTHDAY=-1 does" in warning
+    advice = followed and "; write BYMONTHDAY=-1, the last day, to have one in each"
+    assert warning.endswith(f": has no date in {lacking}{advice or ''}")
+    if followed:
+        again = rule_of(rrule=followed, at="09:00", starting_at=since)
+        assert [*again.warnings("UTC")] == []
+        assert again.schedule(NO_UID).count(NOW, NOW + timedelta(days=4 * 366)) <= 49
 
 
 @pytest.mark.parametrize(
