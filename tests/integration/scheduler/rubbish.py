@@ -74,7 +74,7 @@ def cells_of(column: sa.Column[Any], dialect: str) -> list[Cell]:
     """
     if isinstance(column.type, _OF_NUMBERS):
         kinds = NUMBERS
-    elif takes_any_text(column, dialect):
+    elif dialect == "postgresql" and isinstance(column.type, sa.Text | StorableText):
         kinds = RUBBISH[::4]
     else:
         kinds = RUBBISH if isinstance(column.type, _CHECKED_TEXTS) else PLAIN
@@ -100,11 +100,6 @@ def refused_in(column: sa.Column[Any]) -> list[Cell]:
 
 def _is_short(number: str | bytes) -> bool:
     return number.isdigit() and len(number) < 20
-
-
-def takes_any_text(column: sa.Column[Any], dialect: str) -> bool:
-    """Return whether a column is a text of PostgreSQL: a few kinds of rubbish are enough there."""
-    return dialect == "postgresql" and isinstance(column.type, sa.Text | StorableText)
 
 
 def write(connection: sa.Connection, cell: Cell, key: Key) -> bool:

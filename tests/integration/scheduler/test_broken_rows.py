@@ -5,7 +5,7 @@ The columns come from the metadata, so that a new one is covered by itself.
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -36,8 +36,12 @@ from tests.ticks import MINUTE, run_tick
 from tests.transactions import act, execute
 
 FEW = 8
-# What the pages of an action and of an operation list.
+# What the pages of an action and of an operation list, and what an explanation reads.
 LISTED = ("operations", "backfills", "attempts", "notices", "operation_logs", "deliveries")
+EXPLAINED = (
+    *("actions", "revisions", "action_cursor", "operations", "attempts", "missed_spans"),
+    *("ticks", "workers", "installation", "small_apps"),
+)
 
 
 @pytest.fixture
@@ -57,11 +61,11 @@ def unlogged(made: Furnished) -> Iterator[Furnished]:
     """Keep the daemon's log, which names thousands of broken rows, from the test's."""
     logger = logging.getLogger("minutebook")
     configure(allowing(made.settings, "shop.*"))
-    logger.addHandler(made.given_up)
+    logger.addHandler(made.log)
     logger.propagate = False
     yield made
     logger.propagate = True
-    logger.removeHandler(made.given_up)
+    logger.removeHandler(made.log)
     configure(made.settings)
 
 
@@ -89,14 +93,25 @@ def test_no_row_stops_what_is_not_its_own(furnished: Furnished) -> None:
     assert taken > (350 if furnished.engine.dialect.name == "sqlite" else 150)
 
 
-@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
-def test_what_cannot_be_read_is_left_out_of_the_pages_that_have_it(furnished: Furnished) -> None:
+@pytest.mark.parametrize(
+    ("settings", "tables", "read"),
+    [
+        ("sqlite", LISTED, Furnished.look_at),
+        ("sqlite", EXPLAINED, Furnished.explain),
+        ("postgresql", EXPLAINED, Furnished.explain),
+    ],
+    ids=["pages", "explanations", "explanations_of_postgresql"],
+    indirect=["settings"],
+)
+def test_what_cannot_be_read_is_left_out_where_it_is_shown(
+    furnished: Furnished, tables: tuple[str, ...], read: Callable[[Furnished, int], None]
+) -> None:
     told: dict[str, str] = {}
-    columns = [column for name in LISTED for column in metadata.tables[name].c]
+    columns = [column for name in tables for column in metadata.tables[name].c]
     for broken in furnished.rounds(columns):
         for victim, cell in broken:
             try:
-                furnished.look_at(victim)
+                read(furnished, victim)
             except Exception as error:
                 told[str(cell)] = f"{type(error).__name__}: {str(error)[:200]}"
         furnished.restore()
