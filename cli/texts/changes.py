@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from cli.texts.upcoming import described
+from cli.texts.upcoming import described, why_nothing
 from models.values import counted
 from models.values.zones import in_zone
 from services.changes.result import Change, Changes
@@ -124,7 +124,7 @@ def _next(word: str, one: Upcoming) -> Iterator[str]:
     if one.is_about_users or one.after is not None:
         yield from (f"  {word}  {rule}" for rule in one.when)
     elif not one.next or one.next[0].is_paused:
-        yield f"  {word}  no occurrence to come"
+        yield f"  {word}  {'no occurrence to come' if one.next else why_nothing(one)}"
     else:
         for due in one.next:
             yield f"  {word}  {due.local} {due.zone}   {instant(due.utc)}"

@@ -21,24 +21,26 @@ def described(one: Upcoming, warnings: tuple[str, ...] = ()) -> Iterator[str]:
 
 
 def _upcoming(one: Upcoming) -> Iterator[str]:
-    if not one.next and one.after is not None:
-        yield "  nothing is due yet: it waits for the next end"
-    elif not one.next and one.is_from_end:
-        yield "  nothing is due yet: a run has not ended"
-    elif one.next or not one.is_about_users:
-        yield from _occurrences(Occurrences(one.next))
-    else:
-        yield "  no user is due yet"
+    if not one.next:
+        yield f"  {why_nothing(one)}"
+    elif one.next[0].is_paused:
+        yield "  paused; if it is resumed now, it runs at"
+    for due in one.next:
+        subject = f"   {due.subject}" if due.subject else ""
+        yield f"  {due.local} {due.zone}   {instant(due.utc)}{subject}"
 
 
 def _occurrences(listed: Occurrences) -> Iterator[str]:
-    if not listed.root:
-        yield "  no occurrence to come"
-    elif listed.root[0].is_paused:
-        yield "  paused; if it is resumed now, it runs at"
-    for one in listed.root:
-        subject = f"   {one.subject}" if one.subject else ""
-        yield f"  {one.local} {one.zone}   {instant(one.utc)}{subject}"
+    yield from _upcoming(listed.whole)
+
+
+def why_nothing(one: Upcoming) -> str:
+    """Return why no occurrence of an action is known."""
+    if one.after is not None:
+        return "nothing is due yet: it waits for the next end"
+    if one.is_from_end:
+        return "nothing is due yet: a run has not ended"
+    return "no user is due yet" if one.is_about_users else "no occurrence to come"
 
 
 def _action(one: Action) -> Iterator[Line]:

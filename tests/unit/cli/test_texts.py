@@ -2,11 +2,11 @@
 
 from types import SimpleNamespace
 
-from cli.render import Table, listing, sentence
+from cli.render import Table, listing, sentence, text_of
 from cli.texts.operations import step_lines
 from cli.texts.upcoming import described
 from data.services.templates import TriedMail
-from services.upcoming import Upcoming
+from services.upcoming import Occurrences, Upcoming
 
 
 def test_a_step_says_what_it_did_and_not_what_it_did_not() -> None:
@@ -33,10 +33,11 @@ def test_a_step_says_what_it_did_and_not_what_it_did_not() -> None:
 def test_an_interval_from_the_end_is_not_said_to_be_over_while_it_runs() -> None:
     runs = Upcoming(when=("10 minutes after the last run ended",), zone="UTC", next=())
 
+    from_end = runs.model_copy(update={"is_from_end": True})
+
     assert list(described(runs))[-1] == "  no occurrence to come"
-    assert list(described(runs.model_copy(update={"is_from_end": True})))[-1] == (
-        "  nothing is due yet: a run has not ended"
-    )
+    assert list(described(from_end))[-1] == "  nothing is due yet: a run has not ended"
+    assert [*text_of(Occurrences.of_whole(from_end))] == [*described(from_end)][1:]
 
 
 def test_a_sentence_says_the_fields_of_a_view() -> None:
