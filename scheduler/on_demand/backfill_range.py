@@ -68,6 +68,15 @@ def occurrences_in(plan: Plan, wanted: BackfillRequest, name: str) -> list[datet
 
     Raises Refused if there are none, or more than one transaction records.
     """
+    if plan.from_end is not None:
+        raise Refused(
+            f"{name!r} counts from the end of its last run: no occurrence is known to fill",
+            Hint(
+                "run it by `minutebook action run`, or what failed by `minutebook run retry`",
+                "run it, or retry the runs that failed",
+                "run the action, or retry the operations that failed",
+            ),
+        )
     found = next_occurrences(plan, wanted.uid, wanted.since, MOST + 1, wanted.last)
     ends = f"from {format_instant(wanted.first)} to {format_instant(wanted.last)}"
     if not found:

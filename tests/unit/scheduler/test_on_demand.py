@@ -91,6 +91,13 @@ def test_a_range_without_an_occurrence_is_refused_with_the_next_one() -> None:
         occurrences_in(EVERY_MINUTE, asked, "report")
 
 
+def test_an_interval_from_the_end_has_no_occurrence_to_fill() -> None:
+    plan = make_plan(make_rule(every="PT10M", **{"from": "end"}))
+
+    with pytest.raises(Refused, match=r"counts from the end .* by `minutebook run retry`"):
+        occurrences_in(plan, BackfillRequest(UID, NOON - HOUR, NOON, Mode.FAILED), "report")
+
+
 @pytest.mark.parametrize(
     ("first", "last", "told"),
     [
