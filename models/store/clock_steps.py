@@ -5,13 +5,17 @@ pause, expiries, and a backoff that the right clock set. What was sent stays sen
 second run. Records of what ran keep the instants that their clock showed.
 """
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.action.document import document_hash
+from models.action.intervals import IntervalModel
 from models.action.plan import Plan
 from models.bulk_sql import given
 from models.column_types import UTCDateTime
@@ -41,8 +45,9 @@ from models.tables import (
     operations,
     revisions,
 )
+from models.values import format_instant
 
-SECOND = timedelta(seconds=1)
+SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
 # In the text of a plan that counts from an instant.
 COUNTING = '"starting_at":'
 
@@ -183,22 +188,46 @@ def begin_events(connection: sa.Connection, now: datetime) -> None:
 def _count_from(
     connection: sa.Connection, at: sa.ColumnElement[datetime], which: sa.ColumnElement[bool]
 ) -> None:
-    """Let actions be created at an instant, and count from it if nothing else is written."""
-    query = sa.select(actions.c.uid, actions.c.revision, at.label("now"))
+    """Let actions be created at an instant, and count from it unless a person wrote otherwise."""
+    query = sa.select(actions, at.label("now")).where(which)
     counting = sa.type_coerce(actions.c.plan, sa.Text).contains(COUNTING)
-    columns = (revisions.c.number, revisions.c.plan, revisions.c.document)
-    for uid, newest, now in connection.execute(query.where(which, counting)).all():
-        its = sa.select(*columns).where(revisions.c.action_uid == uid)
-        for number, plan, document in connection.execute(its).all():
-            if not isinstance(plan, Plan):
+    for row in connection.execute(query.where(counting)).all():
+        its = revisions.c.action_uid == row.uid
+        for one in connection.execute(sa.select(revisions).where(its)).all():
+            if not isinstance(one.plan, Plan):
                 continue
-            text = plan.counting_from(now, document_in(document)).to_json()
-            one = (revisions.c.action_uid == uid, revisions.c.number == number)
-            connection.execute(sa.update(revisions).where(*one).values(plan=text))
-            if number == newest:
-                moved = sa.update(actions).where(actions.c.uid == uid)
-                connection.execute(moved.values(plan=text, created_at=now))
+            document = document_in(one.document)
+            values: dict[str, Any] = {"plan": one.plan.counting_from(row.now, document).to_json()}
+            if row.job_id is not None:
+                values |= _begun_job(one.plan, document, row.created_at, row.now)
+            revision = sa.update(revisions).where(its, revisions.c.number == one.number)
+            connection.execute(revision.values(**values))
+            if one.number == row.revision:
+                if "document" in values:
+                    values["document_hash"] = document_hash(document_in(values["document"]), {})
+                moved = sa.update(actions).where(actions.c.uid == row.uid)
+                connection.execute(moved.values(**values, created_at=row.now))
     connection.execute(sa.update(actions).where(which).values(created_at=at))
+
+
+def _begun_job(
+    plan: Plan, document: dict[str, Any], created_at: datetime, now: datetime
+) -> dict[str, str]:
+    """Return the columns of a job whose grid begins within an interval of `now`; none if it may.
+
+    Our clock gave a job its `starting_at`, which its document has: its first run. What is far from
+    the creation is a person's. The instants of the grid stay: jobs stay spread over an interval.
+    """
+    rule, when = plan.repeating, document.get("when")
+    if not (isinstance(rule, IntervalModel) and isinstance(when, dict) and "starting_at" in when):
+        return {}
+    start, every = rule.begins_at, rule.every
+    if start <= now or not -HOUR <= start - created_at <= every + HOUR:
+        return {}
+    begins = start - (start - now) // every * every
+    moved = replace(plan, rules=(rule.model_copy(update={"starting_at": begins}),))
+    document = {**document, "when": {**when, "starting_at": format_instant(begins)}}
+    return {"plan": moved.to_json(), "document": json.dumps(document, ensure_ascii=False)}
 
 
 def _due_from(at: sa.ColumnElement[datetime]) -> sa.ColumnElement[datetime]:

@@ -19,9 +19,18 @@ from runtime.config import Settings
 from scheduler.changes import Change, editing
 from scheduler.sweep import Sweeper
 from scheduler.tick import look
-from services import verdict
+from services import jobs, verdict
+from services.jobs.documents import NewJob
 from services.verdict import Finding, Kind
-from tests.factories import author, claimed, cursor_of, make_action, row_of, rows_of
+from tests.factories import (
+    author,
+    claimed,
+    cursor_of,
+    installation_on,
+    make_action,
+    row_of,
+    rows_of,
+)
 from tests.ticks import DAY, HOUR, LEASE, MINUTE, SECOND, tick_at
 from tests.transactions import act, execute, fetched, finish
 from tests.virtual_clock import VirtualClock
@@ -89,6 +98,35 @@ def test_an_action_saved_ahead_of_any_tick_runs_by_the_right_clock(
     assert found
     assert min(abs(at - SEVEN - due * MINUTE) for at in found) <= SECOND
     assert min(found) > SEVEN + 4 * MINUTE
+
+
+@pytest.mark.parametrize("interval_s", [60, 3_600])
+def test_a_job_added_ahead_keeps_its_grid_and_runs_by_the_right_clock(
+    engine: sa.Engine, clock: VirtualClock, settings: Settings, interval_s: int
+) -> None:
+    door = installation_on(engine, settings)
+    job = NewJob(url="http://127.0.0.1/x", interval_s=interval_s)
+    clock.set(SEVEN + FOUR_YEARS)
+    jobs.add(door, job)
+    jobs.add(door, job.model_copy(update={"meta": {"n": 1}}))
+    tick_at(clock, SEVEN + MINUTE)
+    (begins,) = (one.next_run_at for one in jobs.list_jobs(door, 10).items)
+    assert begins is not None
+
+    tick_at(clock, begins)
+
+    state = fetched(engine, sa.select(operations.c.occurrence_at)).scalars().all()
+    assert state == [begins]
+    assert begins <= SEVEN + MINUTE + timedelta(seconds=interval_s)
+    assert (SEVEN + FOUR_YEARS - begins) % MINUTE == 57 * SECOND
+    clock.set(begins + SECOND)
+    again = jobs.add(door, job.model_copy(update={"interval_s": interval_s + 1}))
+    assert again.change == "changed"
+    assert jobs.add(door, job.model_copy(update={"interval_s": interval_s + 1})).change == (
+        "unchanged"
+    )
+    (row,) = jobs.list_jobs(door, 10).items
+    assert row.next_run_at == begins + timedelta(seconds=interval_s + 1)
 
 
 @pytest.mark.parametrize("then", [left_alone, changed])
