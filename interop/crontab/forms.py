@@ -15,13 +15,20 @@ ACCOUNTS = frozenset(
 )
 # Names of accounts and of programs at once: a program's whole path must follow them.
 AMBIGUOUS = frozenset({"backup", "git", "mail", "man", "news", "sync", "uucp", "bin", "games"})
-# What runs the path behind it, beside the programs of this machine. A version may follow.
+# Programs, beside those of this machine, that no account is named as. A version may follow.
 RUNNERS = frozenset(
     {"cd", "test", "exec", "eval", "source", "if", "sh", "bash", "dash", "zsh", "ksh", "fish"}
     | {"python", "pypy", "uv", "php", "perl", "ruby", "node", "deno", "bun", "java", "lua", "pwsh"}
     | {"nice", "ionice", "nohup", "env", "time", "timeout", "flock", "setsid", "sudo", "chronic"}
-    | {"cronic", "ansible-playbook", "rsync", "docker", "logrotate"}
+    | {"cronic", "ansible-playbook", "rsync", "docker", "logrotate", "command", "while", "until"}
+    | {"su", "doas", "gosu", "runuser", "xvfb-run", "run-one", "ssh", "pkill", "killall", "npx"}
+    | {"npm", "yarn", "composer", "wp", "drush", "bundle", "poetry", "pipenv", "conda", "make"}
+    | {"curl", "wget", "find", "tar", "mysqldump", "pg_dump", "psql", "aws", "kubectl", "podman"}
+    | {"rclone", "restic", "borg", "certbot", "spark-submit", "dotnet", "go", "flask", "systemctl"}
+    | {"export", "builtin", "type"}
 )
+# Programs whose names are commands of other programs: `rclone sync`, `bundle exec`, `drush cron`.
+SUBCOMMANDS = frozenset({"exec", "install", "sync", "cron"})
 _ACCOUNT = re.compile(r"[a-z_][a-z0-9_-]{0,31}\$?", re.ASCII)
 # FreeBSD's cron also takes a group and a login class: `git:git/daemon`.
 _WITH_GROUP = re.compile(rf"{_ACCOUNT.pattern}(?::[\w-]+)?(?:/[\w-]+)?", re.ASCII)
@@ -33,6 +40,9 @@ _NUMBERS = r"[*?]|\d{1,4}(?:[-,]\d{1,4})*"
 _NAMES = r"(?:sun|mon|tue|wed|thu|fri|sat)(?:[-,](?:sun|mon|tue|wed|thu|fri|sat))*"
 # A word that a sixth field could be, of Quartz or of a cron with seconds.
 _FIELD = re.compile(rf"(?:{_NUMBERS}|{_NAMES})(?:/\d{{1,4}})?|l|\d{{1,2}}[lw]", re.IGNORECASE)
+# What a shell takes before a program, and a path, also of a script that it reads.
+_BEFORE_PROGRAM = re.compile(r"(?:\w+=\S*\s+|[({!]\s*)*")
+_PATH = re.compile(r"""(?:\.\s+)?["']?(?:~[\w-]*|\.{1,2}|\$\{?\w+\}?)?["']?/""")
 _FLAG = re.compile(r"-[nqs]+")
 _PERIODS = re.compile(r"@(?:daily|weekly|monthly|yearly)|\d{1,3}")
 
@@ -60,12 +70,19 @@ def account_before(command: str) -> str | None:
     return first if first not in AMBIGUOUS or others[0].startswith("/") else None
 
 
-def _unknown_before_path(command: str) -> str | None:
-    """Return the first word if it may be an account, and the whole path of a program follows."""
-    first, *others = command.split(None, 2)
-    is_word = _WITH_GROUP.fullmatch(first) and others and others[0].startswith("/")
-    is_program = first.rstrip("0123456789") in RUNNERS or which(first) is not None
-    return first if is_word and not is_program else None
+def _unknown_before_program(command: str) -> str | None:
+    """Return the first word if it may be an account: a program follows, and it is none."""
+    first, *others = command.split(None, 1)
+    if not others or not _WITH_GROUP.fullmatch(first) or _is_program(first):
+        return None
+    rest = others[0][_BEFORE_PROGRAM.match(others[0]).end() :]  # type: ignore[union-attr]
+    word = rest.split(None, 1)[0] if rest else ""
+    follows = _PATH.match(rest) or word == first
+    return first if follows or (word not in SUBCOMMANDS and _is_program(word)) else None
+
+
+def _is_program(word: str) -> bool:
+    return word.rstrip("0123456789.") in RUNNERS or which(word) is not None
 
 
 def may_begin_with_account(command: str) -> bool:
@@ -84,7 +101,7 @@ def _check_account(account: str | None, command: str) -> None:
         if (found := account_before(command)) is not None:
             why = f"its command begins with the account {found}"
             raise CannotMove(why, "import it with --system")
-        if (found := _unknown_before_path(command)) is not None:
+        if (found := _unknown_before_program(command)) is not None:
             why = f"its command begins with {found}, which is no program here: it may be an account"
             instead = f"import it with --system; if {found} is a program, write its whole path"
             raise CannotMove(why, instead)

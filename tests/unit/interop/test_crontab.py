@@ -108,14 +108,48 @@ def test_a_file_whose_lines_begin_with_accounts_is_of_the_system() -> None:
     assert (found.kind, found.instead, other.kind) == ("cannot", "import it with --system", "same")
 
 
-@pytest.mark.parametrize("line", ["0 0 * * * svc-app /srv/app", "0 1 * * * git:git /bin/a"])
-def test_a_word_before_a_path_that_is_no_program_may_be_an_account(line: str) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [
+        "svc-app /srv/app",
+        "git:git /bin/a",
+        "svc-etl ./run.sh",
+        "svc-etl . ~/.profile && etl",
+        "svc-etl python3.11 /srv/run.py",
+        "svc-etl (cd /srv && ./run.sh)",
+        "svc-etl TZ=UTC sh -c etl",
+        "svc-etl [ -x /srv/run ] && /srv/run",
+        "hadoop java -jar /srv/a.jar",
+        "airflow airflow db clean",
+    ],
+)
+def test_a_word_before_a_program_that_is_none_may_be_an_account(command: str) -> None:
+    line = f"0 0 * * * {command}"
+
     found = only(line)
 
     assert (found.kind, found.document) == ("cannot", None)
     assert "which is no program here: it may be an account" in found.why
     assert "write its whole path" in found.instead
     assert only(line, is_system=True).kind == "differs"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sudo python3 x",
+        "env A=b sh x",
+        "nice python3 x",
+        "cd /x && sh y",
+        "bundle exec rake x",
+        "export A=b; sh x",
+        "acme renew --all",
+        "acme sync /x",
+        "while true; do sh x; done",
+    ],
+)
+def test_a_program_and_what_it_runs_is_moved(command: str) -> None:
+    assert only(f"0 0 * * * {command}").kind == "same"
 
 
 @pytest.mark.parametrize(("line", "why"), table(__file__, "lines_of_another_form_are_refused"))
