@@ -18,7 +18,7 @@ from models.store.notices.findings import IS_OPEN, Found
 from models.store.operations import MORE_WAITED, OVERTAKEN
 from models.store.operations.causes import FACTS, Causes
 from models.store.pauses import was_paused
-from models.tables import action_state, actions, operations
+from models.tables import action_state, actions, operations, small_apps
 from models.tables import findings as stored
 from models.worker_kinds import HTTP, worker_kind_of
 from runtime.sections import AlertSettings
@@ -76,6 +76,8 @@ _EXPECTED = (
         actions.c.plan,
     )
     .join(actions, actions.c.uid == operations.c.action_uid)
+    # A broken row, of no small app, must not keep the others' alerts.
+    .join(small_apps, small_apps.c.id == operations.c.small_app_id)
     .outerjoin(action_state, state_of(operations.c.action_uid))
     .where(IS_EXPECTED, IS_LIVE, sa.not_(_IS_KNOWN))
     # An instant in the future comes from a clock that was ahead: ignore it.

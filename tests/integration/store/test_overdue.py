@@ -66,6 +66,14 @@ def test_one_alert_for_an_action_says_that_no_worker_listens(engine: sa.Engine) 
     assert sorted(told(engine)) == [("overdue", "ann@example.com"), ("overdue", "ops@example.com")]
 
 
+def test_a_row_of_no_small_app_keeps_no_other_alert(engine: sa.Engine) -> None:
+    broken, action = make_waiting(engine, 30, name="broken"), make_waiting(engine)
+    of_broken = operations.c.action_uid == broken.uid
+    execute(engine, sa.update(operations).where(of_broken).values(small_app_id=404))
+
+    assert [name for name, _ in alert(engine)] == [action.name]
+
+
 @pytest.mark.parametrize(
     ("state", "reason"),
     [
