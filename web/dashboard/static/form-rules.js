@@ -36,7 +36,7 @@ const formCalendar = (() => {
     }
     const month = rest.BYMONTH ?? "";
     const named = daysOf(rest);
-    return named && /^(1?\d)?$/.test(month) ? { unit, interval, month, ...named } : null;
+    return named && /^([1-9]|1[0-2])?$/.test(month) ? { unit, interval, month, ...named } : null;
   };
 
   const daysFrom = ({ nth, kind, dates }) => {
@@ -74,6 +74,11 @@ const formRules = (form) => {
   // What a rule has beside its rhythm, and an interval beside its length.
   const kept = ["except", "jitter", "jitter_each"];
   const ofInterval = ["timezone", "starting_at", "tolerance"];
+  // All that fields can show, or keep, of a rule of each kind.
+  const keys = {
+    every: ["from", ...kept, ...ofInterval], after: ["delay"], on: [], rrule: ["at", "timezone", "starting_at", ...kept],
+    due_date: ["timezone"], cron_rule: ["timezone", ...kept],
+  };
   // The fields that write a part of a rule.
   const parts = ["time", "every", "each", "since", "interval", "unit", "which", "kind", "dates", "month", "rrule", "times", "counts", "event", "delay", "action", "ends", "cron", "due"];
 
@@ -82,7 +87,10 @@ const formRules = (form) => {
 
   // Every day, Monday to Friday, or some: what the ticked boxes make of it.
   const name = (rule) => {
-    const { rhythm, weekdays } = known(rule);
+    const { rhythm, weekdays, ...texts } = known(rule);
+    const isText = ["cron", "rrule"].includes(valueOf("rhythm"));
+    // The text of the rule that is chosen next is that of this one.
+    for (const one of ["cron", "rrule", "times"]) if (!isText && texts[one] !== undefined) field(one).value = texts[one];
     if (weekdays?.length && ["day", "weekdays", "week"].includes(valueOf("rhythm"))) field("rhythm").value = rhythm;
   };
 
@@ -95,8 +103,7 @@ const formRules = (form) => {
 
   const everyOf = (when) => {
     const seconds = secondsOf(when.every);
-    const isKnown = Object.keys(when).every((key) => ["every", "from", ...kept, ...ofInterval].includes(key));
-    if (!seconds || !isKnown) return null;
+    if (!seconds || !["grid", "end"].includes(when.from ?? "grid")) return null;
     const each = [3600, 60, 1].find((size) => seconds % size === 0);
     return { rhythm: "every", every: String(seconds / each), each: String(each), counts: when.from === "end" ? "end" : "" };
   };
@@ -109,10 +116,9 @@ const formRules = (form) => {
 
   // The fields of the calendar where they can say all of the rule; else its text.
   const calendarOf = (when) => {
-    const isKnown = Object.keys(when).every((key) => ["rrule", "at", "timezone", "starting_at", ...kept].includes(key));
     const text = { rhythm: "rrule", rrule: when.rrule, times: [].concat(when.at ?? []).join(", "), since: dayOf(when) };
     const said = formCalendar.show(when.rrule);
-    if (!isKnown || !said || typeof when.at !== "string") return text;
+    if (!said || typeof when.at !== "string") return text;
     const { weekdays = [], nth: which, ...rest } = said;
     return { ...text, ...rest, rhythm: "calendar", weekdays: days.filter((one) => weekdays.includes(code(one))), which, time: when.at };
   };
@@ -120,17 +126,19 @@ const formRules = (form) => {
   const ofEvents = (when) => {
     const source = when.after ?? when.on;
     const names = [].concat(source?.ends ?? "success");
-    const isEnd = typeof source?.action === "string" && names.length === 1 && ends.includes(names[0]);
+    const isEnd = typeof source?.action === "string" && Object.keys(source).every((key) => ["action", "ends"].includes(key)) && names.length === 1 && ends.includes(names[0]);
     const delay = when.after && when.delay ? duration.show(when.delay) : "";
     if (isEnd) return { rhythm: "end", action: source.action, ends: names[0], delay };
     return typeof source === "string" ? { rhythm: "event", event: source, delay } : null;
   };
 
-  // The days of `mon-fri`, `1,3` or `*`; null for what no box shows, such as `mon#2`.
+  // The days of `mon-fri`, `1,3` or `*`; null for what no box shows, such as `mon#2`. In a range
+  // cron's Sunday is the first day, as 0 or `sun`, or the last, as 7: `0-7` is every day.
   const weekdaysOf = (text) => {
+    if (text === "*") return days;
     const at = (name) => (/^[0-7]$/.test(name) ? (Number(name) + 6) % 7 : days.indexOf(name));
-    const ranges = (text === "*" ? "mon-sun" : text).split(",").map((one) => one.split("-").map(at));
-    if (ranges.some((one) => one.length > 2 || one.includes(-1) || one[0] > one.at(-1))) return null;
+    const ranges = text.split(",").map((one) => one.split("-").map(at));
+    if (/(sun|0)-|-(sun|0)/.test(text) || ranges.some((one) => one.length > 2 || one.includes(-1) || one[0] > one.at(-1))) return null;
     return days.filter((_, day) => ranges.some(([first, last = first]) => first <= day && day <= last));
   };
   const isBelow = (text, end) => /^\d{1,2}$/.test(text) && Number(text) < end;
@@ -139,7 +147,7 @@ const formRules = (form) => {
     const [minute, hour, day, month, weekday, ...more] = cron.trim().toLowerCase().split(/\s+/);
     if (more.length || day !== "*" || month !== "*" || weekday === undefined) return text;
     const step = minute === "*" ? "1" : minute.match(/^\*\/(\d+)$/)?.[1];
-    if (step) return hour === "*" && weekday === "*" && 60 % step === 0 ? { ...text, rhythm: "every", every: step, each: "60", counts: "" } : text;
+    if (step) return hour === "*" && weekday === "*" && step < 60 && 60 % step === 0 ? { ...text, rhythm: "every", every: step, each: "60", counts: "" } : text;
     const weekdays = weekdaysOf(weekday);
     if (!weekdays || !isBelow(minute, 60) || !isBelow(hour, 24)) return text;
     const rhythm = weekdays.length === 7 ? "day" : String(weekdays) === String(working) ? "weekdays" : "week";
@@ -151,6 +159,8 @@ const formRules = (form) => {
     const isLocal = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/;
     if (when === null || typeof when !== "object" || Array.isArray(when)) return { rhythm: "own" };
     if (Object.keys(when).every((key) => key === "timezone")) return { rhythm: "" };
+    const kind = Object.keys(keys).find((key) => key in when);
+    if (!Object.keys(when).every((key) => key === kind || keys[kind]?.includes(key))) return { rhythm: "own" };
     let found = null;
     if ("every" in when) found = everyOf(when);
     else if ("after" in when || "on" in when) found = ofEvents(when);
@@ -161,8 +171,10 @@ const formRules = (form) => {
   };
 
   // A number that does not divide an hour is an interval: a cron rule would begin anew each hour.
-  const every = (number, size, from) => {
-    if (size === 60 && !from && number < 60 && 60 % number === 0) return { cron_rule: number === 1 ? "* * * * *" : `*/${number} * * * *` };
+  // What is stored as another rule becomes no cron rule, which would forget where it begins.
+  const every = (number, size, from, before) => {
+    const mayBeCron = Object.keys(before ?? {}).every((key) => ["cron_rule", ...keys.cron_rule].includes(key));
+    if (mayBeCron && size === 60 && !from && number < 60 && 60 % number === 0) return { cron_rule: number === 1 ? "* * * * *" : `*/${number} * * * *` };
     return { every: number * size, ...(from ? { from } : {}) };
   };
   const daily = (weekdays) => {
@@ -172,7 +184,7 @@ const formRules = (form) => {
   };
   const delay = () => (valueOf("delay") ? { delay: duration.read(valueOf("delay")) } : {});
   const event = (name) => (valueOf("delay") ? { after: name, ...delay() } : { on: name });
-  const end = (ends) => ({ after: { action: valueOf("action"), ...(ends === "success" ? {} : { ends }) }, ...delay() });
+  const end = (ends, before) => ({ [before?.on && !valueOf("delay") ? "on" : "after"]: { action: valueOf("action"), ...(ends === "success" ? {} : { ends }) }, ...delay() });
   // The same first day stays the instant that it is.
   const begun = (rule, before) => {
     const since = valueOf("since");
@@ -195,26 +207,29 @@ const formRules = (form) => {
     switch (valueOf("rhythm")) {
       case "": return {};
       case "day": case "weekdays": case "week": return daily(ticked());
-      case "every": return every(Number(valueOf("every")), Number(valueOf("each")), valueOf("counts"));
+      case "every": return every(Number(valueOf("every")), Number(valueOf("each")), valueOf("counts") || (before?.from === "grid" ? "grid" : ""), before);
       case "date": return { due_date: valueOf("due") };
       case "calendar": return calendar(before);
       case "cron": return { cron_rule: valueOf("cron") };
       case "rrule": return ofText(before);
-      case "end": return end(valueOf("ends"));
+      case "end": return end(valueOf("ends"), before);
       case "event": return event(valueOf("event"));
       default: return null;
     }
   };
 
-  // A rule with what the one before had, and this one may have too.
+  // A rule with what the one before, as the form showed it first, had and this one may have too.
   const written = (before) => {
     const rule = ruleOf(before);
     if (!rule) return null;
-    const zone = before?.timezone ?? valueOf("zone");
+    const isInterval = "every" in rule;
+    const zone = before?.timezone ?? (isInterval ? "" : valueOf("zone"));
     const isOnEvent = "on" in rule || "after" in rule;
-    const mayKeep = [...(isOnEvent || rule.due_date ? [] : kept), ...(rule.every && before?.every ? ofInterval : [])];
+    const mayKeep = [...(isOnEvent || rule.due_date ? [] : kept), ...(isInterval && before?.every ? ofInterval : [])];
     const left = Object.fromEntries(mayKeep.filter((key) => before?.[key] !== undefined).map((key) => [key, before[key]]));
-    return { ...rule, ...(zone && !isOnEvent && !rule.every ? { timezone: zone } : {}), ...left };
+    // The dates of `except` are those of its zone.
+    const needsZone = !isOnEvent && (!isInterval || left.except !== undefined);
+    return { ...rule, ...(zone && needsZone ? { timezone: zone } : {}), ...left };
   };
 
   return { known, parts, begin, tick, name, written };

@@ -35,8 +35,11 @@
 
   // What the fields wrote stays in them, also while it is no rule yet.
   let wrote = null;
+  // The rule that the fields did not write, with what they changed beside its rhythm.
+  let before = {};
   const showRule = (when) => {
     if (JSON.stringify(when) === wrote) return;
+    before = isObject(when) ? { ...when } : {};
     const known = rules.known(when);
     if (known.weekdays) rules.tick(known.weekdays);
     for (const name of ["rhythm", ...rules.parts]) if (known[name] !== undefined) field(name).value = known[name];
@@ -70,6 +73,8 @@
       return name && rhythm === "calendar" && values.includes(field(name).value || "none");
     };
     for (const one of form.querySelectorAll("[data-for], [data-if]")) one.hidden = !isFor(one) && !isIf(one);
+    // Of a list, each rule has its own.
+    if (Array.isArray(found?.when)) field("zone").closest("label").hidden = true;
     for (const one of form.querySelectorAll("[data-of-step]")) one.hidden = !stepsByName[one.dataset.ofStep].checked;
     const sends = steps.some((one) => one.checked && "sends" in one.dataset) || rhythm === "event";
     form.querySelector("[data-whom]").hidden = !sends && isEmpty(found?.recipients);
@@ -102,6 +107,7 @@
       const made = putAt(found, path, kindOf(changed).read(changed.value.trim(), at(found, changed.dataset.path)));
       if (path[0] in made) found[path[0]] = made[path[0]];
       else delete found[path[0]];
+      if (path[0] === "when") before[path[1]] = found.when?.[path[1]];
       if (path[0] === "name") found.name = changed.value;
       suggest(found, changed);
     } else if (changed.dataset.argument) task.write(found, changed);
@@ -112,10 +118,11 @@
     } else if (changed.name === "zone") {
       found.when = { ...found.when, timezone: changed.value };
       if (!changed.value) delete found.when.timezone;
+      before.timezone = found.when.timezone;
     } else {
       if (changed.name === "rhythm") rules.begin(changed.value);
       shape(found);
-      const rule = rules.written(found.when);
+      const rule = rules.written(before);
       if (!rule) return;
       found.when = rule;
       rules.name(rule);

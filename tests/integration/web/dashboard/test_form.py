@@ -182,6 +182,78 @@ def test_a_rule_of_the_calendar_is_built_without_a_text(tab: Tab, page: Page) ->
     assert _written(page, "when") == before | {"at": "18:00"}
 
 
+BEGUN = {"starting_at": "2026-12-01T00:07:00Z"}
+KEPT: list[dict[str, Any]] = [
+    *({"cron_rule": f"0 7 * * {days}"} | ZONE for days in ("0-7", "sun-tue", "fri-sun", "1-5/2")),
+    *({"cron_rule": f"0 7 * * {days}"} | ZONE for days in ("*", "mon-fri", "mon,sun", "fri#L")),
+    *({"cron_rule": f"*/{step} * * * *"} | ZONE for step in (7, 15, 60)),
+    {"cron_rule": "* * * * *", "except": ["12-25"], "jitter": "PT5S", "jitter_each": True} | ZONE,
+    {"every": 900, "tolerance": "PT5M", "except": ["12-25"]} | BEGUN | ZONE,
+    {"every": 1800, "from": "grid", "jitter": "PT2M"} | ZONE,
+    {"every": 60, "from": "end"} | BEGUN | ZONE,
+    {"rrule": "FREQ=WEEKLY;INTERVAL=2;BYDAY=MO", "at": "09:00", "except": "12-25"} | BEGUN | ZONE,
+    {"rrule": "FREQ=DAILY;COUNT=9", "at": ["09:00", "17:30"]} | BEGUN | ZONE,
+    {"rrule": "FREQ=YEARLY;BYMONTH=13", "at": "09:00"} | ZONE,
+    {"due_date": "2126-03-01T09:00"} | ZONE,
+    {"on": "instance.user.created"},
+    {"on": {"action": "nightly"}},
+    {"after": {"action": "nightly", "ends": "partial"}, "delay": "PT1H30M"},
+    {"on": {"action": "nightly", "more": 1}} | ZONE,
+    {"cron_rule": "0 7 * * *", "more": 1} | ZONE,
+    [{"cron_rule": "0 7 * * *"} | ZONE],
+]  # fmt: skip
+
+
+def test_each_field_of_a_rule_leaves_the_rest_of_it(page: Page) -> None:
+    _open(page)
+    fields = page.locator("[data-section=when] [name]:not([name=rhythm]):visible")
+    enter = "all => all.forEach(one => one.dispatchEvent(new Event('input', {bubbles: true})))"
+    for when in KEPT:
+        page.fill("#text", json.dumps({"when": when}))
+        fields.evaluate_all(enter)
+
+        assert _written(page, "when") == when
+
+
+# A stored rule, the number that is typed, and the rule of it.
+LENGTHS: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
+    ({"every": "PT45M", "tolerance": "PT5M"} | BEGUN, "50", {"every": 3000, "tolerance": "PT5M"}),
+    ({"every": "PT15M", "jitter": "PT2M"} | BEGUN | ZONE, "20", {"every": 1200, "jitter": "PT2M"}),
+    ({"cron_rule": "*/15 * * * *", "except": ["12-25"]} | ZONE, "45",
+     {"every": 2700, "except": ["12-25"]}),
+    ({"cron_rule": "*/15 * * * *"} | ZONE, "20", {"cron_rule": "*/20 * * * *"}),
+]  # fmt: skip
+
+
+def test_another_interval_keeps_what_the_stored_rule_has(page: Page) -> None:
+    _open(page)
+    every, rhythm = page.locator("[name=every]"), page.locator("[name=rhythm]")
+    for when, typed, rule in LENGTHS:
+        _write(page, {"when": when})
+        every.fill("")
+        every.press_sequentially(typed)
+        kept = {key: when[key] for key in ("starting_at", "timezone") if key in when}
+        assert _written(page, "when") == rule | kept
+        rhythm.select_option("event")
+        rhythm.select_option("every")
+        assert _written(page, "when") == rule | kept
+
+    _write(page, {"when": {"every": 900, "except": ["12-25"]} | BEGUN})
+    every.fill("5")
+    _fill(page, {"when.except": "12-26", "zone": "Asia/Tokyo"})
+    every.fill("30")
+    kept = {"except": ["12-26"], "timezone": "Asia/Tokyo"} | BEGUN
+    assert _written(page, "when") == {"every": 1800} | kept
+
+
+def test_the_text_of_a_rule_follows_its_fields(page: Page) -> None:
+    _open(page)
+    _write(page, {"when": {"cron_rule": "0 7 * * mon"} | ZONE})
+    _fill(page, {"time": "08:00", "rhythm": "cron"})
+
+    assert _written(page, "when") == {"cron_rule": "0 8 * * mon"} | ZONE
+
+
 def test_a_rule_beyond_the_fields_is_changed_as_text(page: Page) -> None:
     _open(page)
     when = {"rrule": "FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO", "at": ["09:00", "17:30"]}
