@@ -29,6 +29,7 @@ from models.store.conditions import (
     IS_OWED,
     IS_UNSTARTED,
     NOT_DELETED,
+    PUT_BACK_FROM,
 )
 from models.store.notices import LONGEST_WAIT
 from models.store.operations import RESERVED_FOR
@@ -149,9 +150,7 @@ def _released() -> Iterator[sa.Executable]:
     """
     its, clock = operations.c, database_now()
     earliest = sa.case((its.send_started_at.is_(None), clock), else_=database_now(RESERVED_FOR))
-    failed_ahead = sa.exists().where(
-        attempts.c.operation_id == its.id, attempts.c.finished_at > clock
-    )
+    failed_ahead = sa.exists().where(PUT_BACK_FROM, attempts.c.finished_at > clock)
     is_no_backoff = (its.failures == 0) | in_unindexed(its.state, {OperationState.QUEUED})
     waits = (
         in_unindexed(its.state, UNSTARTED),

@@ -10,6 +10,7 @@ from models.tables import (
     action_cursor,
     action_state,
     actions,
+    attempts,
     backfills,
     notices,
     operations,
@@ -36,6 +37,10 @@ LIES_AHEAD = sa.and_(
         action_cursor.c.action_uid == operations.c.action_uid,
         action_cursor.c.watermark < operations.c.occurrence_at,
     ),
+)
+# The attempt after which a pending operation was put back.
+PUT_BACK_FROM = sa.and_(
+    attempts.c.operation_id == operations.c.id, attempts.c.attempt == operations.c.attempt - 1
 )
 IS_OWED = in_literals(notices.c.state, {"owed"})
 IS_ACTIVE_BACKFILL = in_literals(backfills.c.state, {"active"})

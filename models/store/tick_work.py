@@ -17,6 +17,7 @@ from models.store.conditions import (
     IS_RUNNING,
     IS_UNSTARTED,
     NEVER_STARTED,
+    PUT_BACK_FROM,
 )
 from models.store.key_values import CELERY_QUEUES, KERNEL, LAST_NOW, TZ_RELEASE, value_query
 from models.store.notices.findings import IS_OPEN
@@ -24,16 +25,21 @@ from models.store.operations import reserve
 from models.store.operations.external_send import IN_DOUBT
 from models.store.operations.put_back import STRANDED
 from models.store.operations.reserve import READY, Queued
+from models.store.ticks import CLOCK_WAS_WRONG
 from models.stored import instant_in
 from models.tables import (
     SENDABLE,
     action_cursor,
     actions,
+    attempts,
     backfills,
     findings,
     notices,
     operations,
 )
+
+# How many of those that wait longest are looked at.
+MOST_READ = 20
 
 
 class Repairs(NamedTuple):
@@ -117,6 +123,7 @@ def _looking() -> sa.Select[Any]:
         _first(action_cursor.c.next_occurrence_at) <= now,
         _first(actions.c.small_app_id, actions.c.event.is_not(None)),
         first_unstarted,
+        _last(not_before, sa.text(SENDABLE)),
         first_unstarted <= database_now(),
         waiting.exists(),
         sa.select(sa.func.aggregate_strings(findings.c.kind, " "))
@@ -146,7 +153,17 @@ def _looking_closer() -> sa.Select[Any]:
     return sa.select(STRANDED.exists(), first(*IN_DOUBT).is_not(None), is_sendable)
 
 
-_LOOK, _LOOK_CLOSER = _looking(), _looking_closer()
+def _looking_at_ends() -> sa.Select[Any]:
+    """Return the query of when those were put back that wait longest: a backoff may be as long."""
+    its = operations.c
+    longest = sa.select(its.id).where(sa.text(SENDABLE)).order_by(its.not_before.desc())
+    waits = (its.id.in_(longest.limit(MOST_READ)), PUT_BACK_FROM)
+    ended = attempts.c.finished_at
+    # Once it was set right, it does not wait for that end.
+    return sa.select(sa.func.max(ended)).where(*waits, ended <= its.not_before)
+
+
+_LOOK, _LOOK_CLOSER, _LOOK_AT_ENDS = _looking(), _looking_closer(), _looking_at_ends()
 
 
 def look(
@@ -159,10 +176,13 @@ def look(
     asked = {"at": at, "lease_s": lease.total_seconds(), "late_s": -overdue.total_seconds()}
     now, last, decided, recorded, *rest = connection.execute(_LOOK, asked).one()
     last_now = instant_in(last)
-    # What is recorded goes by the clock, whatever `now` is.
-    written = (last_now, decided, recorded if at is None else None)
+    kernel, tz, celery, due, event_app, unstarted, longest, is_unsent, waits, kinds, *parts = rest
+    written = [last_now, decided]
+    if at is None:
+        # These go by the clock, whatever `now` is.
+        may_lie_ahead = longest is not None and longest - now > CLOCK_WAS_WRONG
+        written += [recorded, connection.scalar(_LOOK_AT_ENDS) if may_lie_ahead else None]
     ahead = max([one - now for one in written if one is not None], default=timedelta(0))
-    kernel, tz, celery, due, event_app, unstarted, is_unsent, waits, kinds, *parts = rest
     found = frozenset((kinds or "").split())
     closer = connection.execute(_LOOK_CLOSER).one() if is_unsent or waits else ()
     repairs = Repairs(*map(bool, [*parts, FindingKind.MISSED in found, *closer]))

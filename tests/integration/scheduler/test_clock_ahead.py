@@ -215,6 +215,27 @@ def test_a_backoff_of_a_right_clock_is_waited_for(engine: sa.Engine, clock: Virt
     assert row_of(engine, released)["not_before"] <= SEVEN + 2 * MINUTE + 5 * MINUTE
 
 
+def test_what_failed_ahead_of_any_tick_is_tried_again_and_the_right_backoff_kept(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    action = make_action(engine, when=EVERY_MINUTE)
+    tick_at(clock, SEVEN + MINUTE)
+    id = at(engine, action, SEVEN + MINUTE)
+    clock.set(SEVEN + FOUR_YEARS)
+    run(engine, id, FAILED_ONCE)
+
+    found = [tick_at(clock, SEVEN + n * MINUTE).clock_set_back_s for n in (2, 3)]
+
+    assert found == [(FOUR_YEARS - 2 * MINUTE).total_seconds(), 0]
+    assert row_of(engine, id)["not_before"] <= SEVEN + 8 * MINUTE
+    assert isinstance(claimed(engine, id, 2), Claim)
+    finish(engine, id, FAILED_ONCE, 2)
+    # Another step back leaves the backoff of the right clock alone.
+    tick_at(clock, SEVEN + 13 * MINUTE)
+    tick_at(clock, SEVEN + 4 * MINUTE)
+    assert row_of(engine, id)["not_before"] == SEVEN + 3 * MINUTE + HOUR
+
+
 def test_what_was_sent_or_owed_ahead_of_the_clock_waits_for_none_of_its_instants(
     engine: sa.Engine, clock: VirtualClock
 ) -> None:
