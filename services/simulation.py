@@ -144,6 +144,8 @@ def _notes(actions: Sequence[Simulated], begin: datetime, end: datetime) -> tupl
             found.append(f"{one.name}: is due by events, which no simulation knows")
         if one.plan.from_end is not None:
             found.append(f"{one.name}: each of its runs is taken to end when it is sent")
+        if one.plan.has_jitter:
+            found.append(f"{one.name}: its jitter is an example; that of a stored action differs")
         moved = daylight_notes(one.plan, begin - SECOND, end - SECOND)
         found += [f"{one.name}: {note}" for note in moved]
     return tuple(found)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from cli.texts.upcoming import described, why_nothing
 from models.values import counted
 from models.values.zones import in_zone
-from services.changes.result import Change, Changes
+from services.changes.result import JITTER_TO_COME, Change, Changes
 from services.upcoming import Upcoming
 from services.words import instant
 
@@ -111,6 +111,8 @@ def _tried(one: Change) -> Iterator[str]:
         yield from _next("before", one.before)
     if one.upcoming is not None:
         yield from _next("after ", one.upcoming)
+    if JITTER_TO_COME in one.warnings:
+        yield f"  {JITTER_TO_COME}"
     zone = one.before.zone if one.before is not None else "UTC"
     for at in one.sent:
         yield f"  at once by the old rule  {in_zone(at, zone)} {zone}   {instant(at)}"

@@ -93,7 +93,12 @@ class Plan:
     @property
     def depends_on_action(self) -> bool:
         """Whether its instants depend on the action: its uid, or the ends of its operations."""
-        return any(one.depends_on_action for one in self.rules) or self.from_end is not None
+        return self.has_jitter or self.from_end is not None
+
+    @property
+    def has_jitter(self) -> bool:
+        """Whether the uid of its action moves its occurrences."""
+        return any(one.depends_on_action for one in self.rules)
 
     def schedules(self, uid: UUID) -> list[Schedule]:
         """Return the schedules of the rules for the action `uid`, within the bounds."""

@@ -18,6 +18,7 @@ from services.warnings import action_warnings
 
 # Whose next occurrences are read in one transaction: a long one is ended while it is idle.
 AT_ONCE = 100
+JITTER_TO_COME = "the times are without its jitter, which is chosen when the action is stored"
 
 
 class Change(View):
@@ -97,8 +98,24 @@ def shown(
             own = {} if one.model is None else {"warnings": next(warnings)}
             uid = None if dry_run and one.change is Done.CREATED else one.uid
             keys = {key: getattr(one, key) for key in TAKEN}
-            found.append(Change(**keys, **own, uid=uid, before=before, upcoming=after))
+            view = Change(**keys, **own, uid=uid, before=before, upcoming=after)
+            has_offset = uid is not None or not one.plan.has_jitter
+            found.append(view if has_offset else _unmoved(installation, app, one, view))
     return tuple(found)
+
+
+def _unmoved(
+    installation: Installation, app: SmallApp, made: changes.Change, shown: Change
+) -> Change:
+    """Return a change with the occurrences that its rules name: no uid moves them yet."""
+    if shown.upcoming is None:
+        return shown
+    with reading(installation.engine) as connection:
+        seen, plan = (read_clock(connection), app.zone), made.plan.without_jitter()
+        named = upcoming_of(connection, (app.id, made.uid), plan, seen)
+    upcoming = shown.upcoming.model_copy(update={"next": named.next})
+    warnings = (*shown.warnings, JITTER_TO_COME)
+    return shown.model_copy(update={"upcoming": upcoming, "warnings": warnings})
 
 
 def _upcoming(

@@ -15,6 +15,7 @@ from runtime.clock import wait_for
 from runtime.config import Settings
 from scheduler.changes.change import create_all
 from services import changes
+from services.changes.result import JITTER_TO_COME
 from services.upcoming import show
 from tests.factories import author, installation_on, make_document, spoil
 from tests.integration.cli.conftest import Call, Write
@@ -51,6 +52,28 @@ def test_the_number_of_statements_does_not_grow_with_the_actions(
     few, many = statements(3), statements(60)
 
     assert all(more <= less for more, less in zip(many, few, strict=True))
+
+
+@pytest.mark.parametrize("jitter_each", [False, True])
+def test_times_have_no_jitter_before_the_action_has_its_own(
+    call: Call, write: Write, *, jitter_each: bool
+) -> None:
+    path = write(make_document(when={**HOURLY, "jitter": "PT59M", "jitter_each": jitter_each}))
+    span = ("--from", "2027-01-01T00:00Z", "--to", "2027-01-01T01:00Z")
+
+    (new,) = call("action", "check", path, "--json").json
+    tried = call("action", "apply", path, "--dry-run").out
+    simulated = call("simulate", path, *span).out
+    (stored,) = call("action", "add", path, "--json", "--verbose").json
+    (again,) = call("action", "check", path, "--json").json
+
+    assert {one["utc"][14:] for one in new["upcoming"]["next"]} == {"00:00Z"}
+    assert all(one["utc"] in tried for one in new["upcoming"]["next"])
+    assert new["warnings"] == [JITTER_TO_COME]
+    assert JITTER_TO_COME in tried
+    assert "its jitter is an example" in simulated
+    assert again["upcoming"] == stored["upcoming"]
+    assert (stored["warnings"], again["warnings"]) == ([], [])
 
 
 def test_apply_prints_one_line_and_the_first_warnings(call: Call, write: Write) -> None:
