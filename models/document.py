@@ -18,6 +18,7 @@ from models.errors import Problem
 from models.hints import few_compared
 from models.json_text import TOO_DEEP, unstorable
 from models.parsing import Reading, reading_of
+from models.places import places_known
 from models.problems import line_errors, null_values, problems_of, raise_all, unknown_keys
 
 
@@ -59,7 +60,7 @@ class Document(BaseModel):
         faults = null_values(cls, raw)
         given = {key: value for key, value in raw.items() if value is not None} if faults else raw
         if not reading.tolerant:
-            faults += unknown_keys(cls, raw, reading.steps) + cls.contradictions(raw, reading)
+            faults += unknown_keys(cls, raw) + cls.contradictions(raw, reading)
         try:
             model = handler(cls.completed(given, reading))
         except ValidationError as error:
@@ -103,7 +104,7 @@ def read_document(
     if any(problem.remedy == TOO_DEEP for problem in unkept):
         return None, unkept
     try:
-        with few_compared():
+        with few_compared(), places_known(model, reading.steps):
             return model.model_validate(document, context=reading), unkept
     except ValidationError as error:
         problems = problems_of(error)

@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails, InitErrorDetails
 
 from models.errors import MOST_PROBLEMS, Problem
 from models.hints import path_of, unknown_name
+from models.places import ALIASES, place_of
 from runtime.plug_ins import plug_ins
 
 Key = TypeVar("Key", int, str)
@@ -29,15 +30,6 @@ _TEXTS = {
     **dict.fromkeys(("bool_type", "bool_parsing"), "write true or false"),
     **dict.fromkeys(("list_type", "tuple_type", "set_type"), "write a list in [ ]"),
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "write a whole number"),
-}
-
-# Keys that an action has below another one, by the path of that; steps are in `operations`.
-_BELOW: Mapping[str, tuple[str, ...]] = {
-    "when": ("cron_rule", "due_date", "every", "timezone", "tz"),
-    "policy": ("retry", "overlap", "time_limit", "catch_up", "look_back", "queue", "starts_at"),
-    "recipients": ("users", "groups"),
-    "hooks": ("ping", "on_success", "on_failure", "on_missed"),
-    "operations.celery_task": ("task", "args", "kwargs"),
 }
 
 EXAMPLES = {
@@ -147,31 +139,22 @@ def known_keys(model: type[BaseModel]) -> tuple[str, ...]:
     return tuple(field.alias or name for name, field in model.model_fields.items())
 
 
-def unknown_keys(
-    model: type[BaseModel], raw: Mapping[str, object], steps: Collection[str] = ()
-) -> list[InitErrorDetails]:
-    """Return a fault for each key of `raw` that `model` does not read; `steps` are all known."""
+def unknown_keys(model: type[BaseModel], raw: Mapping[str, object]) -> list[InitErrorDetails]:
+    """Return a fault for each key of `raw` that `model` does not read."""
     if model.model_config.get("extra") == "allow":
         return []
     known = known_keys(model)
     unknown = [key for key in raw if key not in known]
     # One more than is shown, so that the reader knows of the rest.
     return [
-        line_error((str(key),), raw[key], _unknown_key(key, known, steps))
+        line_error((str(key),), raw[key], unknown_key(str(key), known))
         for key in unknown[: MOST_PROBLEMS + 1]
     ]
 
 
-def _unknown_key(key: str, known: Collection[str], steps: Collection[str]) -> str:
-    place = _place_of(key, known, steps)
-    return f'is not a key here; write it in "{place}"' if place else unknown_name("key", key, known)
-
-
-def _place_of(word: object, known: Collection[str], steps: Collection[str]) -> str | None:
-    """Return the path below a known key that should hold a key which was written too high."""
-    below = {**_BELOW, "operations": steps}
-    found = (path for path, held in below.items() if word in held)
-    return next((path for path in found if path.partition(".")[0] in known), None)
+def unknown_key(key: str, known: Collection[str], what: str = "key", hint: str = "") -> str:
+    """Return the remedy for an unknown key: its place if that is another, else `unknown_name`."""
+    return place_of(key, {*known}) or unknown_name(what, ALIASES.get(key, key), known, hint)
 
 
 def null_values(model: type[BaseModel], raw: Mapping[str, object]) -> list[InitErrorDetails]:

@@ -16,15 +16,16 @@ from pydantic_core import InitErrorDetails
 from minutebook.steps import USER_ORDER, Steps, StepSpec
 from models.celery_task import HandOver
 from models.document import Document, NoParameters, as_object
-from models.hints import unknown_name
 from models.job import Job
 from models.parsing import Reading, lacking, reading_of, why_unknown
+from models.places import Models
 from models.problems import (
     line_error,
     line_errors,
     no_parameters,
     raise_all,
     read_each,
+    unknown_key,
     unknown_keys,
 )
 from models.values import flag_of
@@ -104,6 +105,11 @@ class OperationModel(BaseModel):
         raise_all(cls.__name__, faults)
         return {"steps": sorted(steps, key=_order)}
 
+    @classmethod
+    def held(cls, steps: Steps) -> Mapping[str, Models]:
+        """Return its keys, each with the models that its value is read as."""
+        return {name: [spec.parameters] for name, spec in steps.items()}
+
     @model_serializer
     def _written(self) -> dict[str, Any]:
         return {step.name: step.written for step in self.steps}
@@ -126,7 +132,7 @@ def _read_step(name: str, value: object, reading: Reading) -> StepModel | None:
     spec = reading.steps.get(name)
     if spec is None and not reading.tolerant:
         hint = why_unknown(reading.steps)
-        raise ValueError(unknown_name("step", name, [*reading.steps], OWN_STEP) + hint)
+        raise ValueError(unknown_key(name, [*reading.steps], "step", OWN_STEP) + hint)
     if flag is False:
         return None
     if spec is not None and spec.extra in lacking(reading.steps) and not reading.tolerant:

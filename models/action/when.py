@@ -14,6 +14,7 @@ from pydantic import (
     model_validator,
 )
 
+from minutebook.steps import Steps
 from models.action.event_rules import AfterEventModel, EventRule, OnEventModel
 from models.action.intervals import END, FromEndModel, IntervalModel
 from models.action.recurrence import RecurrenceModel
@@ -22,6 +23,7 @@ from models.action.rules import CronModel, DueDateModel, SolarModel
 from models.document import as_object, as_written
 from models.hints import listed, nearest, segment
 from models.parsing import reading_of
+from models.places import Models, keys_of
 from models.problems import raise_all, read_each
 
 MOST_RULES = 100
@@ -82,6 +84,12 @@ class WhenModel(BaseModel):
         if isinstance(value, list | tuple):
             return {"rules": _read_list(value, info), "is_list": True}
         return {"rules": (_read_rule(value, info),), "is_list": False}
+
+    @classmethod
+    def held(cls, _steps: Steps) -> Mapping[str, Models]:
+        """Return the keys of all kinds, each with the models that its value is read as."""
+        kinds: list[type[RuleModel]] = [*KINDS.values(), FromEndModel]
+        return {key: models for kind in kinds for key, models in keys_of(kind).items()}
 
     @model_serializer
     def _written(self) -> Any:

@@ -13,9 +13,17 @@ import pytest
 from pydantic import BaseModel, Field
 
 from minutebook.steps import StepSpec
+from models.action.document import ScheduledActionModel
+from models.action.hooks import HookModel, HooksModel
+from models.action.policy import PolicyModel, RetryModel
+from models.action.steps import OperationModel
+from models.action.when import WhenModel
 from models.celery_task import CeleryRules
 from models.errors import InvalidAction
 from models.json_text import InvalidJson, read_json
+from models.parsing import PLAIN
+from models.places import keys_of
+from models.problems import known_keys
 from services.warnings import KnownNames, warnings_of
 from tests.tables import table
 from tests.unit.models.action.minimal import action, parse
@@ -58,6 +66,17 @@ def test_a_mistake_is_answered(mistake: dict[str, Any]) -> None:
 
     assert said == mistake["says"]
     assert not any(theirs in " ".join(said) for theirs in PYDANTIC)
+
+
+def test_each_key_that_is_written_too_high_has_a_place() -> None:
+    top = known_keys(ScheduledActionModel)
+    below = [OperationModel.held(PLAIN.steps), WhenModel.held(PLAIN.steps)]
+    below += [keys_of(one) for one in (PolicyModel, RetryModel, HooksModel, HookModel)]
+    keys = {key for held in below for key in held if key not in top}
+
+    for key in keys:
+        (said,) = answered({"changes": {key: 1}})
+        assert "is not a key here; write it in " in said
 
 
 class Limits(BaseModel):
