@@ -182,8 +182,8 @@ def test_a_rule_of_the_calendar_is_built_without_a_text(tab: Tab, page: Page) ->
     assert _written(page, "when") == before | {"at": "18:00"}
 
 
-BEGUN = {"starting_at": "2026-12-01T00:07:00Z"}
-KEPT: list[dict[str, Any]] = [
+BEGUN: dict[str, Any] = {"starting_at": "2026-12-01T00:07:00Z"}
+KEPT: list[Any] = [
     *({"cron_rule": f"0 7 * * {days}"} | ZONE for days in ("0-7", "sun-tue", "fri-sun", "1-5/2")),
     *({"cron_rule": f"0 7 * * {days}"} | ZONE for days in ("*", "mon-fri", "mon,sun", "fri#L")),
     *({"cron_rule": f"*/{step} * * * *"} | ZONE for step in (7, 15, 60)),
@@ -242,8 +242,8 @@ def test_another_interval_keeps_what_the_stored_rule_has(page: Page) -> None:
     every.fill("5")
     _fill(page, {"when.except": "12-26", "zone": "Asia/Tokyo"})
     every.fill("30")
-    kept = {"except": ["12-26"], "timezone": "Asia/Tokyo"} | BEGUN
-    assert _written(page, "when") == {"every": 1800} | kept
+    chosen = {"except": ["12-26"], "timezone": "Asia/Tokyo"}
+    assert _written(page, "when") == {"every": 1800} | chosen | BEGUN
 
 
 def test_the_text_of_a_rule_follows_its_fields(page: Page) -> None:
