@@ -8,7 +8,7 @@ second run. Records of what ran keep the instants that their clock showed.
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -37,6 +37,7 @@ from models.store.people import events
 from models.stored import document_in
 from models.tables import (
     action_cursor,
+    action_ends,
     actions,
     attempts,
     backfills,
@@ -49,6 +50,8 @@ from models.tables import (
 from models.values import format_instant
 
 SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
+# Before any event that can still make something due.
+OVER = datetime(1970, 1, 1, tzinfo=UTC)
 # In the text of a plan that counts from an instant.
 COUNTING = '"starting_at":'
 
@@ -131,8 +134,25 @@ def _statements(
     )
     yield _clamped(revisions, now, "effective_from", "ended_at")
     yield from _released()
+    yield _happened_by(now)
     yield _clamped(operations, database_now(), "recorded_at").where(IS_UNSTARTED)
     yield _clamped(findings, database_now(), "began_at", "ended_at")
+
+
+def _happened_by(now: sa.ColumnElement[datetime]) -> sa.Executable:
+    """Return the statement that lets the ends of operations raise their events by `now`.
+
+    The instant of an event is in the ids of what it makes due. So an end by which something was
+    recorded is over, and makes nothing else due: that would be a second run.
+    """
+    its, recorded = action_ends.c, operations.c
+    event_id = sa.cast(its.operation_id, sa.Text).concat(" ").concat(its.state)
+    ran = sa.select(recorded.event_id).where(
+        recorded.event_id.is_not(None), recorded.event_at > now
+    )
+    is_over = (event_id.in_(ran), sa.literal(OVER, UTCDateTime()))
+    ahead = sa.update(action_ends).where(its.ended_at > now)
+    return ahead.values(ended_at=sa.case(is_over, else_=now))
 
 
 def _clamped(table: sa.Table, now: sa.ColumnElement[datetime], *names: str) -> Any:

@@ -30,12 +30,14 @@ from models.stored import instant_in
 from models.tables import (
     SENDABLE,
     action_cursor,
+    action_ends,
     actions,
     attempts,
     backfills,
     findings,
     notices,
     operations,
+    small_apps,
 )
 
 # How many of those that wait longest are looked at.
@@ -164,6 +166,10 @@ def _looking_at_ends() -> sa.Select[Any]:
 
 
 _LOOK, _LOOK_CLOSER, _LOOK_AT_ENDS = _looking(), _looking_closer(), _looking_at_ends()
+# The last end that is an event, by the index of each small app.
+_LAST_EVENT = sa.select(
+    sa.func.max(_last(action_ends.c.ended_at, action_ends.c.small_app_id == small_apps.c.id))
+)
 
 
 def look(
@@ -182,6 +188,7 @@ def look(
         # These go by the clock, whatever `now` is.
         may_lie_ahead = longest is not None and longest - now > CLOCK_WAS_WRONG
         written += [recorded, connection.scalar(_LOOK_AT_ENDS) if may_lie_ahead else None]
+        written += [None if event_app is None else connection.scalar(_LAST_EVENT)]
     ahead = max([one - now for one in written if one is not None], default=timedelta(0))
     found = frozenset((kinds or "").split())
     closer = connection.execute(_LOOK_CLOSER).one() if is_unsent or waits else ()

@@ -17,6 +17,7 @@ from models.store.scope import Scope
 from models.tables import backfills, notices, operations, revisions
 from runtime.config import Settings
 from scheduler.changes import Change, editing
+from scheduler.events.dependants import send_ended
 from scheduler.sweep import Sweeper
 from scheduler.tick import look
 from services import jobs, verdict
@@ -234,6 +235,39 @@ def test_what_failed_ahead_of_any_tick_is_tried_again_and_the_right_backoff_kept
     tick_at(clock, SEVEN + 13 * MINUTE)
     tick_at(clock, SEVEN + 4 * MINUTE)
     assert row_of(engine, id)["not_before"] == SEVEN + 3 * MINUTE + HOUR
+
+
+def test_what_is_due_by_an_end_ahead_of_any_tick_runs_once_by_the_right_clock(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    action = make_action(engine, name="a", when={"cron_rule": "1 7 * * *", "timezone": "UTC"})
+    later = {"after": {"action": "a"}, "delay": "PT5M"}
+    other = make_action(engine, name="b", when=later)
+    tick_at(clock, SEVEN + MINUTE)
+    clock.set(SEVEN + FOUR_YEARS)
+    run(engine, at(engine, action, SEVEN + MINUTE))
+
+    found = [tick_at(clock, SEVEN + n * MINUTE).clock_set_back_s > 0 for n in range(2, 9)]
+
+    assert found == [True, *[False] * 6]
+    assert [row["occurrence_at"] for row in rows_of(engine, other)] == [SEVEN + 7 * MINUTE]
+
+
+def test_what_ran_by_an_end_ahead_runs_no_second_time(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    action = make_action(engine, name="a", when={"cron_rule": "1 7 * * *", "timezone": "UTC"})
+    other = make_action(engine, name="b", when={"after": {"action": "a"}})
+    tick_at(clock, SEVEN + MINUTE)
+    clock.set(SEVEN + FOUR_YEARS)
+    id = at(engine, action, SEVEN + MINUTE)
+    assert isinstance(claimed(engine, id), Claim)
+    send_ended(engine, finish(engine, id, DONE))
+
+    found = [tick_at(clock, SEVEN + n * MINUTE).clock_set_back_s > 0 for n in range(2, 5)]
+
+    assert found == [True, False, False]
+    assert [row["occurrence_at"] for row in rows_of(engine, other)] == [SEVEN + FOUR_YEARS]
 
 
 def test_what_was_sent_or_owed_ahead_of_the_clock_waits_for_none_of_its_instants(
