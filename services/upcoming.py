@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 from uuid import UUID
 
 import sqlalchemy as sa
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from models.action.plan import Plan, UnreadablePlan
 from models.sql import read_clock
@@ -41,20 +41,6 @@ class Occurrence(View):
 
 class Occurrences(Listing[Occurrence]):
     """The next occurrences of an action."""
-
-    _whole: "Upcoming" = PrivateAttr()
-
-    @property
-    def whole(self) -> "Upcoming":
-        """The rules with these occurrences, which say why there are none."""
-        return self._whole
-
-    @classmethod
-    def of_whole(cls, whole: "Upcoming") -> Self:
-        """Return the occurrences of an action with its rules."""
-        made = cls(whole.next)
-        made._whole = whole
-        return made
 
 
 class Upcoming(View):
@@ -144,7 +130,7 @@ def next_of(
         row = find(connection, installation, name)
         app = app_of(connection, installation, row)
         found = upcoming_in(connection, row, read_clock(connection), app.zone, count)
-    return Occurrences.of_whole(found)
+    return Occurrences(found.next)
 
 
 def upcoming_in(

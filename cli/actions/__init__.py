@@ -188,7 +188,10 @@ def next_command(
     """Show the next occurrences, in the action's zone and in UTC."""
     from services import upcoming
 
-    show(context, existing(context).call(upcoming.next_of, action, count))
+    found = existing(context).call(upcoming.next_of, action, count)
+    # A list says nothing of why it is empty.
+    whole = None if found.root else existing(context).call(upcoming.show, action)
+    show(context, found, whole=whole)
 
 
 @commands.command("explain")

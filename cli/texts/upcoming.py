@@ -30,8 +30,8 @@ def _upcoming(one: Upcoming) -> Iterator[str]:
         yield f"  {due.local} {due.zone}   {instant(due.utc)}{subject}"
 
 
-def _occurrences(listed: Occurrences) -> Iterator[str]:
-    yield from _upcoming(listed.whole)
+def _occurrences(listed: Occurrences, *, whole: Upcoming | None = None) -> Iterator[str]:
+    yield from _upcoming(whole or Upcoming(when=(), zone="UTC", next=listed.root))
 
 
 def why_nothing(one: Upcoming) -> str:

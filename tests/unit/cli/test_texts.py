@@ -37,7 +37,7 @@ def test_an_interval_from_the_end_is_not_said_to_be_over_while_it_runs() -> None
 
     assert list(described(runs))[-1] == "  no occurrence to come"
     assert list(described(from_end))[-1] == "  nothing is due yet: a run has not ended"
-    assert [*text_of(Occurrences.of_whole(from_end))] == [*described(from_end)][1:]
+    assert [*text_of(Occurrences(()), whole=from_end)] == [*described(from_end)][1:]
 
 
 def test_a_sentence_says_the_fields_of_a_view() -> None:
