@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from cli.remote.server import Remote
 from models.errors import Refused
+from runtime.urls import is_host
 from services.files import read_text
 
 MISSING = "--url needs a token: set SCHED_TOKEN, or name a file with --token-file"
@@ -58,7 +59,7 @@ def _address(text: str) -> str:
         is_address = url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0
     except ValueError:
         is_address = False
-    if not is_address or url.query or url.fragment:
+    if not is_address or url.query or url.fragment or not is_host(url.hostname):
         raise Refused(
             f"--url {text!r} is not an address; write one such as https://cron.example.com"
         )
