@@ -166,9 +166,12 @@ def _looking_at_ends() -> sa.Select[Any]:
 
 
 _LOOK, _LOOK_CLOSER, _LOOK_AT_ENDS = _looking(), _looking_closer(), _looking_at_ends()
-# The last end that is an event, by the index of each small app.
-_LAST_EVENT = sa.select(
-    sa.func.max(_last(action_ends.c.ended_at, action_ends.c.small_app_id == small_apps.c.id))
+# The last end that is an event, by the end of the index of each small app.
+_ITS_LAST = sa.select(sa.func.max(action_ends.c.ended_at)).where(
+    action_ends.c.small_app_id == small_apps.c.id
+)
+_LAST_EVENT = sa.select(sa.func.max(_ITS_LAST.correlate(small_apps).scalar_subquery())).select_from(
+    small_apps
 )
 
 

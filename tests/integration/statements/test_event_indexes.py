@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from benchmarks.filling import NEVER, analyze, bulk_insert, instant, park
 from models.action.plan import Plan
 from models.operation import OperationState
-from models.store import retention
+from models.store import retention, tick_work
 from models.store.actions import dependants, watched_by_name
 from models.store.key_values import EVENTS_DECIDED, set_value
 from models.store.notices.alerting import NO_ALERTS
@@ -20,12 +20,13 @@ from models.store.operations.take import Claim
 from models.store.people import events as store
 from models.store.people import users
 from models.tables import action_cursor, operations
+from runtime.database import reading
 from runtime.sections import AlertSettings
 from scheduler.events.dependants import send_ended
 from scheduler.forecast import coming
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from tests.factories import DEFAULT_APP, make_action, make_operation, rows_of
+from tests.factories import DEFAULT_APP, make_action, make_operation, rows_of, update_operation
 from tests.integration.statements import plans
 from tests.integration.statements.acts import assert_indexed
 from tests.integration.statements.conftest import Copies, Filled
@@ -129,6 +130,19 @@ def test_a_tick_with_events_reads_what_is_due(crowd: Filled) -> None:
     )
     # All ends are of one action here, so the small app's index serves as well: PostgreSQL 18.
     assert statements.indexes() & {"action_ends_due", "action_ends_old"}
+
+
+def test_the_last_ends_are_read_at_the_ends_of_indexes(crowd: Filled) -> None:
+    action = make_action(crowd.engine, name="waits")
+    id = make_operation(crowd.engine, action, crowd.now)
+    update_operation(crowd.engine, id, not_before=crowd.now + DAY)
+    statements = Statements(crowd.engine)
+
+    with statements.captured(), reading(crowd.engine) as connection:
+        tick_work.look(connection, None, MINUTE, MINUTE)
+
+    assert_indexed(statements, "operations_to_send", "action_ends_old")
+    assert {"attempts_pkey", "sqlite_autoindex_attempts_1"} & statements.indexes()
 
 
 def test_an_end_finds_what_depends_on_it(crowd: Filled) -> None:
