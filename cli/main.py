@@ -193,10 +193,15 @@ def _explained(error: Exception) -> tuple[str, int]:
 
 def _wrong_usage(error: Any) -> str:
     """Return what is wrong with the arguments, and where an option's values stand."""
+    if (cause := error.__cause__) is not None and hasattr(cause, "errors"):
+        from models.problems import remedy_of
+
+        # Typer checks values with pydantic.
+        error.message = "; ".join(map(remedy_of, cause.errors()))
     text = getattr(error, "format_message", lambda: str(error))()
     if text.endswith("requires an argument."):
         return text.replace("an argument.", "a value; --help says which")
-    return " ".join(text.replace("Value error, ", "", 1).split())
+    return " ".join(text.split())
 
 
 def _unavailable(error: Exception) -> tuple[str, int]:

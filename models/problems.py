@@ -11,25 +11,66 @@ from pydantic_core import ErrorDetails, InitErrorDetails
 from models.errors import MOST_PROBLEMS, Problem
 from models.hints import path_of, unknown_name
 from models.places import ALIASES, place_of
+from models.values import INSTANT_EXAMPLE
 from runtime.plug_ins import plug_ins
 
 Key = TypeVar("Key", int, str)
 Read = TypeVar("Read")
+_SUFFIX = re.compile("_(?:type|parsing)$")
 _PASSWORD = re.compile(r"(://[^/\s:@]*:)[^/\s]*@")
 
-# Where pydantic's own text is no advice.
+_OBJECT = "write an object in { }"
+_TEXT = "write a text in double quotes"
+_DATE = 'write a date such as "2026-12-24"'
+_URL = 'write a URL such as "https://example.com/data.csv"'
+# Pydantic's own texts are no advice. By kind of error, without `_type` or `_parsing`.
 _TEXTS = {
     "missing": "is required; add the key",
     "extra_forbidden": "is not a key that is known here; remove it",
-    "model_type": "write an object in { }",
-    "model_attributes_type": "write an object in { }",
-    "dict_type": 'write an object in { }, such as {"shop": "Paris"}',
-    "string_type": "write a text in double quotes",
-    "literal_error": "write one of {expected}",
-    "enum": "write one of {expected}",
-    **dict.fromkeys(("bool_type", "bool_parsing"), "write true or false"),
-    **dict.fromkeys(("list_type", "tuple_type", "set_type"), "write a list in [ ]"),
-    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "write a whole number"),
+    **dict.fromkeys(("model", "model_attributes", "mapping", "dataclass"), _OBJECT),
+    "dict": 'write an object in { }, such as {"shop": "Paris"}',
+    **dict.fromkeys(("string", "string_unicode", "bytes", "json"), _TEXT),
+    **dict.fromkeys(
+        ("string_too_short", "bytes_too_short"), "write {min_length} or more characters"
+    ),
+    **dict.fromkeys(("string_too_long", "bytes_too_long"), "write at most {max_length} characters"),
+    "string_pattern_mismatch": "write a text that matches {pattern}",
+    "string_not_ascii": "holds a letter outside ASCII; write A to Z",
+    "json_invalid": "is not JSON: {error}; correct it",
+    "invalid_key": "has a key that is no text; write keys in double quotes",
+    **dict.fromkeys(("literal_error", "enum"), "write one of {expected}"),
+    "union_tag_invalid": "write one of {expected_tags} as {discriminator}",
+    "union_tag_not_found": "lacks {discriminator}; add the key",
+    "bool": "write true or false",
+    **dict.fromkeys(
+        ("list", "tuple", "set", "frozen_set", "deque", "iterable"), "write a list in [ ]"
+    ),
+    "set_item_not_hashable": "write texts or numbers",
+    "too_short": "write {min_length} or more entries",
+    "too_long": "write at most {max_length} entries",
+    **dict.fromkeys(("int", "int_from_float"), "write a whole number"),
+    "int_parsing_size": "is too large; write a whole number of fewer digits",
+    **dict.fromkeys(("float", "decimal"), "write a number"),
+    "decimal_max_digits": "write at most {max_digits} digits",
+    "decimal_max_places": "write at most {decimal_places} decimal places",
+    "decimal_whole_digits": "write at most {whole_digits} digits before the decimal point",
+    "finite_number": "write a finite number",
+    "greater_than": "write a value above {gt}",
+    "greater_than_equal": "write {ge} or more",
+    "less_than": "write a value below {lt}",
+    "less_than_equal": "write {le} or less",
+    "multiple_of": "write a multiple of {multiple_of}",
+    **dict.fromkeys(("datetime", "datetime_from_date", "timezone_aware"), INSTANT_EXAMPLE),
+    "timezone_naive": "write it without an offset",
+    **dict.fromkeys(("datetime_past", "date_past"), "is not in the past; write an earlier one"),
+    **dict.fromkeys(("datetime_future", "date_future"), "is not in the future; write a later one"),
+    **dict.fromkeys(("date", "date_from_datetime", "date_from_datetime_inexact"), _DATE),
+    "time": 'write a time such as "09:00"',
+    "time_delta": 'write an ISO 8601 duration such as "PT5M"',
+    "uuid": 'write an id such as "4b4eb3de-7a1c-5d0e-9d0f-3f3c6a0c2b1e"',
+    **dict.fromkeys(("url", "url_scheme", "url_syntax_violation"), _URL),
+    "url_too_long": "write at most {max_length} characters",
+    "none_required": "write null",
 }
 
 EXAMPLES = {
@@ -70,13 +111,16 @@ def line_error(loc: tuple[int | str, ...], value: object, remedy: str) -> InitEr
 
 
 def line_errors(
-    error: ValidationError, under: tuple[int | str, ...] = ()
+    error: ValidationError, under: tuple[int | str, ...] = (), known: Collection[str] = ()
 ) -> list[InitErrorDetails]:
-    """Return the faults of `error`, moved below `under`."""
+    """Return the faults of `error`, moved below `under`; `known` are the keys of the object."""
     found = []
     for details in error.errors(include_url=False):
-        value = None if details["type"] == "missing" else details["input"]
-        found.append(line_error((*under, *details["loc"]), value, remedy_of(details)))
+        loc, kind = details["loc"], details["type"]
+        value = None if kind == "missing" else details["input"]
+        is_key = known and kind == "extra_forbidden" and len(loc) == 1
+        remedy = unknown_key(str(loc[0]), known) if is_key else remedy_of(details)
+        found.append(line_error((*under, *loc), value, remedy))
     return found
 
 
@@ -103,16 +147,18 @@ def raise_all(title: str, errors: Sequence[InitErrorDetails]) -> None:
 
 def remedy_of(details: ErrorDetails) -> str:
     """Return what to write instead, for an error of pydantic or of our validators."""
-    context = details.get("ctx", {})
+    kind, context = details["type"], details.get("ctx", {})
     raised = context.get("error")
-    if details["type"] == "value_error" and raised is not None:
+    if isinstance(raised, Exception):
         return str(raised)
-    if details["type"] == "missing" and details["loc"][-1] in EXAMPLES:
+    if kind == "missing" and details["loc"][-1] in EXAMPLES:
         return f"is required; add {EXAMPLES[str(details['loc'][-1])]}"
-    if details["type"] in _TEXTS:
-        return _TEXTS[details["type"]].replace(
-            "{expected}", details.get("ctx", {}).get("expected", "")
-        )
+    if text := _TEXTS.get(kind) or _TEXTS.get(_SUFFIX.sub("", kind)):
+        # Not by `format`: a text may show an object in braces.
+        for name, value in context.items():
+            shown = f"{value:.15g}" if isinstance(value, float) else str(value)
+            text = text.replace(f"{{{name}}}", shown)
+        return text
     message = details["msg"].removeprefix("Value error, ").removeprefix("Input ")
     return f"the value {message}" if message.startswith("should") else message
 

@@ -14,12 +14,16 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    ModelWrapValidatorHandler,
     PlainSerializer,
     RootModel,
+    ValidationError,
     WithJsonSchema,
+    model_validator,
 )
 from pydantic_core import PydanticSerializationError
 
+from models.problems import known_keys, line_errors, raise_all
 from models.values import format_instant
 from runtime.visible import visible_json
 
@@ -95,6 +99,17 @@ class RequestBody(BaseModel):
     """What a request sends; a key that is not known is refused. A wire format, as a view is."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _names_the_key_that_is_meant(
+        cls, value: Any, handler: ModelWrapValidatorHandler[Self]
+    ) -> Self:
+        try:
+            return handler(value)
+        except ValidationError as error:
+            raise_all(cls.__name__, line_errors(error, known=known_keys(cls)))
+            raise
 
 
 Item = TypeVar("Item", bound=View)

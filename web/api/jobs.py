@@ -7,8 +7,8 @@ from fastapi import Depends, Query, Request, Response
 from pydantic import AwareDatetime, BeforeValidator, Field, WithJsonSchema
 from starlette.routing import Route
 
+from models import values
 from models.roles import Permission
-from models.values import QUEUE_PATTERN
 from services import jobs
 from services.installation import Installation
 from services.jobs import work
@@ -25,7 +25,9 @@ from web.verbs import serve
 router = endpoints("jobs")
 routes: list[Route] = []
 LONGEST_REPORT = 4 * 1024
-Queue = Annotated[str, Query(pattern=f"^{QUEUE_PATTERN.pattern}$", description="Whose jobs.")]
+Queue = Annotated[
+    values.Queue, Query(pattern=f"^{values.QUEUE_PATTERN.pattern}$", description="Whose jobs.")
+]
 NEXT: dict[int | str, dict[str, Any]] = {
     204: {"description": "No job came within `SCHED_WORK_POP_TIMEOUT_S`."},
     429: {"model": ProblemDetails, "description": "The token has 50 requests open."},

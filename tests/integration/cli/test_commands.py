@@ -207,6 +207,11 @@ def test_a_home_folder_that_cannot_be_used_is_a_failure(call: Call, tmp_path: Pa
     assert result.err.strip().endswith(f"error: {tmp_path}/home/up.lock: Is a directory")
 
 
+def test_a_value_of_an_option_is_refused_in_our_own_words(call: Call) -> None:
+    for given, remedy in (("0", "write 1 or more"), ("x", "write a whole number")):
+        assert call("run", "list", "--limit", given).err.strip().endswith(f"'--limit': {remedy}")
+
+
 def test_queues_are_named_by_commas(call: Call) -> None:
     refused = call("worker", "--queues", "quick,,heavy")
 

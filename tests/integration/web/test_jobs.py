@@ -63,6 +63,13 @@ def report(client: httpx.Client, verb: str, lease: object, **said: object) -> ht
     return client.post(f"/jobs/{ID}/{verb}", json={"lease": lease, **said})
 
 
+def test_a_queue_that_cannot_be_is_answered_with_what_to_write(desk: Web) -> None:
+    refused = desk.client(Role.WORKER).get("/jobs/next", params={"queue": "\0"})
+
+    assert refused.status_code == 422
+    assert "write 1 to 64 of: lowercase letters" in refused.json()["detail"]
+
+
 def test_a_worker_gets_a_job_and_completes_it(desk: Web, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "minutebook.jobs")
     id = make_due(desk.engine, make_job(desk.engine))
