@@ -37,7 +37,7 @@ Items = Annotated[tuple[JsonValue, ...], BeforeValidator(parse_list)]
 
 # A field called `kwargs` collides with the **kwargs that mypy's plugin gives to __init__.
 class Job(Document):  # type: ignore[no-redef]
-    """One job; `unsaid` are the parts that JSON cannot hold, `altered` those that it changes.
+    """One job; `unsaid` are the parts that no action can hold, `altered` those that it changes.
 
     `task` is what its function is or `sends`, with the arguments and `options` of its message. At
     `next_at` its own trigger runs it next, found at `as_of`.

@@ -31,7 +31,7 @@ Items = Annotated[tuple[JsonValue, ...], BeforeValidator(parse_list)]
 class BeatEntry(Document):  # type: ignore[no-redef]
     """One entry of a scheduler of Celery, with the message that Celery makes for it.
 
-    `unsaid` are the parts that JSON cannot hold. A scheduler that keeps no `due_at` runs an
+    `unsaid` are the parts that no action can hold. A scheduler that keeps no `due_at` runs an
     interval that long after `last_run_at`. `next_at` are the instants at which it runs the entry
     next, as its own engine found.
     """

@@ -33,10 +33,11 @@ class CannotMove(ValueError):
 
 
 def check_said(unsaid: Sequence[object], taker: str) -> None:
-    """Raise CannotMove for what an entry passes to `taker` and JSON cannot hold."""
+    """Raise CannotMove for what an entry passes to `taker` and no action can hold."""
     if unsaid:
         parts = "; ".join(map(str, unsaid))
-        raise CannotMove(f"JSON cannot hold {parts}", f"pass texts and numbers to the {taker}")
+        instead = f"pass texts and numbers to the {taker}, a number beyond 2**63 - 1 as a text"
+        raise CannotMove(f"an action cannot hold {parts}", instead)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Python's values as JSON holds them, with a list of what it cannot hold."""
+"""Python's values as an action's JSON holds them, with a list of what it cannot hold."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-# What Minutebook reads: a text without these characters, a number of 64 bits.
+# What Minutebook reads: a text without these characters, a number below this one.
 UNREADABLE = {"\0", *map(chr, range(0xD800, 0xE000))}
 LARGEST = 2**63
 DEEPEST = 20
@@ -16,7 +16,7 @@ LONGEST_SHOWN = 200
 
 
 def said(part: str, value: Any, unsaid: list[str], depth: int = 0) -> Any:
-    """Return a value as JSON holds it; add what JSON cannot hold to `unsaid`."""
+    """Return a value as JSON holds it; add what no action can hold to `unsaid`."""
     if depth < DEEPEST and isinstance(value, dict) and all(map(_is_key, value)):
         return {
             _key(key): said(f"{part}.{key}", one, unsaid, depth + 1) for key, one in value.items()
@@ -28,7 +28,8 @@ def said(part: str, value: Any, unsaid: list[str], depth: int = 0) -> Any:
         return value
     if part == "options.expires" and isinstance(value, dt.timedelta):
         return value.total_seconds()
-    unsaid.append(f"{part}: {shown(value)}")
+    beyond = " (beyond 2**63 - 1)" if isinstance(value, int) else ""
+    unsaid.append(f"{part}: {shown(value)}{beyond}")
     return None
 
 
@@ -53,7 +54,7 @@ def _is_simple(value: Any) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, int):
-        return -LARGEST <= value < LARGEST
+        return abs(value) < LARGEST
     return value is None
 
 

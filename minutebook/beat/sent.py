@@ -28,7 +28,7 @@ def task_of(
 ) -> dict[str, Any]:
     """Return the message of the task that a function is or sends; nothing for another function.
 
-    What JSON cannot hold is added to `unsaid`. Raises Unsendable.
+    What no action can hold is added to `unsaid`. Raises Unsendable.
     """
     # No function is of Celery before it is imported, and it need not be installed.
     call = _call(function, args, kwargs) if "celery" in sys.modules else None
