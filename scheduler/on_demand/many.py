@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from broker.sending import Sent, send_ended, send_reserved
 from models.errors import NotFound, Refused
-from models.operation import RETRIABLE, UNSTARTED, WENT_WELL, OperationState
+from models.operation import RETRIABLE, UNSTARTED, OperationState
 from models.store import operations
 from models.store.actions import cursors
 from models.store.operations.end import EndResult
@@ -20,7 +20,7 @@ from models.store.scope import Scope
 from runtime.database import reading
 from runtime.db_retry import in_transaction
 from scheduler.on_demand.cancel import cancel_within
-from scheduler.on_demand.restart import retry_within, runnable_plan
+from scheduler.on_demand.restart import RUN_AGAIN, UNENDED, retry_within, runnable_plan
 
 GONE = "it does not exist any more"
 MOVED = "it changed meanwhile"
@@ -75,18 +75,18 @@ def planned(connection: sa.Connection, request: ManyRequest, ids: Sequence[UUID]
 def _why_left_out(
     verb: ManyVerb, row: Mapping[str, Any] | None, actions: Mapping[UUID, sa.Row[Any]]
 ) -> str | None:
-    """Return why an operation cannot be changed so; None if it can."""
+    """Return why an operation cannot be changed so, in the words of a page; None if it can."""
     if row is None:
         return GONE
     if row["state"] not in TAKES[verb]:
-        again = "; run its action again" if row["state"] in WENT_WELL else ""
-        return f"it is {row['state']}{again if verb is ManyVerb.RETRY else ''}"
+        remedy = UNENDED if row["state"] in TAKES[ManyVerb.CANCEL] else RUN_AGAIN.page
+        return f"it is {row['state']}{f'; {remedy}' if verb is ManyVerb.RETRY else ''}"
     if verb is ManyVerb.CANCEL:
         return "it was already asked to end" if row["cancel_requested_at"] else None
     try:
         runnable_plan(actions[row["action_uid"]])
     except Refused as error:
-        return error.fact
+        return error.on_page
     return None
 
 

@@ -26,6 +26,10 @@ OLDER_MISSED = Hint(
     "run older missed occurrences by a backfill on the page of their action",
     "run older missed occurrences by POST /api/actions/{action}:backfill",
 )
+RUN_AGAIN = Hint("run its action with `minutebook action run`", "run its action again")
+APPLY_AGAIN = Hint("run `minutebook action apply` with its document", "correct its document")
+RESUME = Hint("run `minutebook action resume` first", "resume it first")
+UNENDED = "it has not ended; wait for its end, or cancel it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +94,9 @@ def runnable_plan(action: sa.Row[Any]) -> Plan:
         raise Refused(f"{action.name!r} is quarantined: {action.quarantined}; correct its document")
     plan: Plan | UnreadablePlan = action.plan
     if isinstance(plan, UnreadablePlan):
-        remedy = Hint("run `minutebook action apply` with its document", "correct its document")
-        raise Refused(f"{action.name!r} cannot run: {plan.text}", remedy)
+        raise Refused(f"{action.name!r} cannot run: {plan.text}", APPLY_AGAIN)
     if not plan.active:
-        remedy = Hint("run `minutebook action resume` first", "resume it first")
-        raise Refused(f"{action.name!r} is paused", remedy)
+        raise Refused(f"{action.name!r} is paused", RESUME)
     return plan
 
 
@@ -124,7 +126,5 @@ def is_begun(steps: list[dict[str, Any]]) -> bool:
 def _why_not(row: Mapping[str, Any]) -> Refused:
     status = f"run {row['id']} is {row['state']}"
     if row["state"] in UNSTARTED or row["state"] == OperationState.RUNNING:
-        return Refused(f"{status}; it has not ended")
-    return Refused(
-        status, Hint("run its action with `minutebook action run`", "run its action again")
-    )
+        return Refused(f"{status}; {UNENDED}")
+    return Refused(status, RUN_AGAIN)

@@ -16,6 +16,7 @@ from models.store.operations import pages
 from runtime.database import reading
 from scheduler.on_demand import many
 from scheduler.on_demand.many import TAKES, USUALLY, ManyChanged, ManyRequest, ManyVerb
+from scheduler.on_demand.restart import APPLY_AGAIN, RESUME, RUN_AGAIN
 from services.installation import Installation
 from services.lookup import operation_of
 from services.operations.filter import OperationFilter, wanted_by
@@ -91,9 +92,11 @@ class Bulk(View):
 
 
 def left_out_in_words(one: LeftOut) -> str:
-    """Return why operations are left out: `2 left out: it is success (0c2f…, 9a01…)`."""
-    more = ", …" if one.count > len(one.first) else ""
-    return f"{one.count} left out: {one.why} ({', '.join(map(str, one.first))}{more})"
+    """Return why operations are left out: `2 left out: it is running; … (0c2f…, 9a01…)`."""
+    more, why = ", …" if one.count > len(one.first) else "", one.why
+    for hint in (RUN_AGAIN, APPLY_AGAIN, RESUME):
+        why = why.replace(hint.page, hint.command)
+    return f"{one.count} left out: {why} ({', '.join(map(str, one.first))}{more})"
 
 
 @Verb("retry_operations", "POST /api/operations:retry", OPERATE)

@@ -77,7 +77,9 @@ def test_a_plan_changes_nothing_and_what_was_planned_is_done(
     plan = bulk.retry(opened, FAILED, dry_run=True)
 
     assert (plan.count, [(one.name, one.count) for one in plan.actions]) == (3, [("first", 3)])
-    assert [(one.why, one.count) for one in plan.left_out] == [("'second' is paused", 2)]
+    assert [(one.why, one.count) for one in plan.left_out] == [
+        ("'second' is paused; resume it first", 2)
+    ]
     assert {one.state for one in plan.first} == {"failed"}
     assert set(states_of(engine, ids + paused)) == {"failed"}
     assert broker.messages("quick") == []
@@ -177,6 +179,26 @@ def test_chosen_ids_are_changed_and_others_named(engine: sa.Engine, opened: Inst
         "it does not exist any more": (gone,),
     }
     assert states_of(engine, failed) == ["queued", "failed"]
+
+
+@pytest.mark.parametrize(
+    ("state", "remedy"),
+    [
+        ("skipped", "run its action with `minutebook action run`"),
+        ("dropped", "run its action with `minutebook action run`"),
+        ("pending", "it has not ended; wait for its end, or cancel it"),
+    ],
+)
+def test_what_cannot_be_retried_says_what_to_do(
+    engine: sa.Engine, opened: Installation, state: str, remedy: str
+) -> None:
+    id = make_operation(engine, make_action(engine), NOON)
+    if state != "pending":
+        update_operation(engine, id, state=state, finished_at=NOON)
+
+    done = bulk.retry(opened, Selection(ids=(str(id),)))
+
+    assert done.errors == (f"1 left out: it is {state}; {remedy} ({id})",)
 
 
 def test_two_requests_at_once_change_each_once(engine: sa.Engine, opened: Installation) -> None:

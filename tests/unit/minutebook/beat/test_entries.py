@@ -59,7 +59,7 @@ def endless() -> list[Any]:
         pytest.param({"schedule": 1e300}, "OverflowError", id="too_long"),
         pytest.param({"schedule": Weird()}, "test_entries.Weird' is not", id="own_schedule"),
         pytest.param({"schedule": Rude()}, "its schedule a Rude is no", id="rude_schedule"),
-        pytest.param({"args": [float("nan")]}, "action cannot hold args[0]: nan", id="nan_argument"),
+        pytest.param({"args": [float("nan")]}, "action cannot hold args[0]: nan", id="nan"),
         pytest.param({"args": [Rude()]}, "action cannot hold args[0]: a Rude", id="rude_argument"),
         pytest.param({"args": [2**80]}, "1208925819614629174706176 (beyond 2**63", id="wide"),
         pytest.param({"args": [-(2**63)]}, "-9223372036854775808 (beyond 2**63", id="wide_below"),
