@@ -17,8 +17,7 @@ from pydantic_core import InitErrorDetails
 from models.errors import Problem
 from models.hints import few_compared
 from models.json_text import TOO_DEEP, unstorable
-from models.parsing import Reading, reading_of
-from models.places import places_known
+from models.parsing import Reading, places_known, reading_of
 from models.problems import line_errors, null_values, problems_of, raise_all, unknown_keys
 
 

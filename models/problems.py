@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails, InitErrorDetails
 
 from models.errors import MOST_PROBLEMS, Problem
 from models.hints import path_of, unknown_name
-from models.places import ALIASES, place_of
+from models.parsing import ALIASES, place_of
 from models.values import INSTANT_EXAMPLE
 from runtime.plug_ins import plug_ins
 

@@ -17,8 +17,7 @@ from minutebook.steps import USER_ORDER, Steps, StepSpec
 from models.celery_task import HandOver
 from models.document import Document, NoParameters, as_object
 from models.job import Job
-from models.parsing import Reading, lacking, reading_of, why_unknown
-from models.places import Models
+from models.parsing import Models, Reading, lacking, reading_of, why_unknown
 from models.problems import (
     line_error,
     line_errors,

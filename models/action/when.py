@@ -22,8 +22,7 @@ from models.action.rule import RuleModel
 from models.action.rules import CronModel, DueDateModel, SolarModel
 from models.document import as_object, as_written
 from models.hints import listed, nearest, segment
-from models.parsing import reading_of
-from models.places import Models, keys_of
+from models.parsing import Models, keys_of, reading_of
 from models.problems import raise_all, read_each
 
 MOST_RULES = 100

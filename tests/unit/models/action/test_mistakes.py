@@ -21,8 +21,7 @@ from models.action.when import WhenModel
 from models.celery_task import CeleryRules
 from models.errors import InvalidAction
 from models.json_text import InvalidJson, read_json
-from models.parsing import PLAIN
-from models.places import keys_of
+from models.parsing import PLAIN, keys_of
 from models.problems import known_keys
 from services.warnings import KnownNames, warnings_of
 from tests.tables import table
