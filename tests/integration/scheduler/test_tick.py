@@ -92,7 +92,7 @@ def test_a_newer_operation_overtakes_an_unstarted_one(engine: sa.Engine) -> None
 
     rows = rows_of(engine, action)
     assert [(row["state"], row["reason"]) for row in rows] == [
-        ("skipped", "overtaken by 2027-01-04T06:01:00Z"),
+        ("skipped", "overtaken by 2027-01-04T06:01:00Z: no worker listens to queue quick"),
         ("queued", None),
     ]
 
