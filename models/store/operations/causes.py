@@ -72,11 +72,11 @@ class Causes:
         return (
             self._paused(row, queue, until=self._now)
             or (self._broker_down(row) if is_unsent else None)
-            or self._daemon_down(row)
             # It is so now, unlike a pause or an outage that has ended.
             or self._unheard(row, queue)
             or self._paused(row, queue, until=row["since"])
             or self._broker_down(row)
+            or self._daemon_down(row)
             or self._behind(row, queue)
         )
 

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from models.operation import OperationState
 from models.sql import database_now
+from models.store import workers
 from models.store.notices import findings
 from models.store.notices.alerting import NO_ALERTS
 from models.store.notices.findings import Found
@@ -77,6 +78,7 @@ def owed(engine: sa.Engine) -> int:
 
 @pytest.mark.parametrize("is_outage", [False, True], ids=["alone", "names_an_outage"])
 def test_a_retry_that_meets_a_newer_one_has_failed(engine: sa.Engine, is_outage: bool) -> None:
+    act(engine, workers.beat, workers.Heartbeat("quick@tests", "quick", 1))
     action = made(engine)
     id = failed_once(engine, action)
     started(engine, action, 1)
