@@ -9,7 +9,7 @@ from models.action.health import REMEDIES
 from models.action.plan import hooks_of
 from models.notices import FindingKind
 from models.operation import OperationState
-from models.sql import database_now, in_literals
+from models.sql import database_now, in_literals, unindexed
 from models.store import notices
 from models.store.conditions import IS_EXPECTED, IS_LIVE, state_of
 from models.store.notices import findings
@@ -18,7 +18,7 @@ from models.store.notices.findings import IS_OPEN, Found
 from models.store.operations import MORE_WAITED, OVERTAKEN
 from models.store.operations.causes import FACTS, Causes
 from models.store.pauses import was_paused
-from models.tables import action_state, actions, operations, small_apps
+from models.tables import action_state, actions, operations
 from models.tables import findings as stored
 from models.worker_kinds import HTTP, worker_kind_of
 from runtime.sections import AlertSettings
@@ -76,10 +76,10 @@ _EXPECTED = (
         actions.c.plan,
     )
     .join(actions, actions.c.uid == operations.c.action_uid)
-    # A broken row, of no small app, must not keep the others' alerts.
-    .join(small_apps, small_apps.c.id == operations.c.small_app_id)
     .outerjoin(action_state, state_of(operations.c.action_uid))
     .where(IS_EXPECTED, IS_LIVE, sa.not_(_IS_KNOWN))
+    # A broken row, of no small app, must not keep the others' alerts.
+    .where(unindexed(operations.c.small_app_id == actions.c.small_app_id))
     # An instant in the future comes from a clock that was ahead: ignore it.
     .where(
         action_state.c.last_run_at.is_(None)
