@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 import sqlalchemy as sa
@@ -50,6 +50,16 @@ def test_no_silent_lease_is_taken_back_before_its_worker_could_renew_it(engine: 
     sweeper._trusted_from = 0.0
 
     assert (at_the_start, tick(engine, None, sweeper).lost) == (0, 1)
+
+
+def test_what_waited_for_one_that_is_gone_is_sent_at_once(engine: sa.Engine) -> None:
+    id = make_operation(engine, make_action(engine), NOON)
+    update_operation(engine, id, waiting_for=uuid4(), not_before=database_now(-1.0))
+
+    report = run_tick(engine)
+
+    assert (report.released, report.sent) == (1, 1)
+    assert row_of(engine, id)["state"] == "queued"
 
 
 def test_what_comes_back_while_a_tick_sends_waits_for_the_next(
