@@ -37,6 +37,13 @@ def test_what_waits_for_the_longest_is_reserved_first(engine: sa.Engine) -> None
     assert {one.id for one in reserved} == {ids[1], ids[2]}
 
 
+def test_what_may_be_with_another_application_is_not_sent_again(engine: sa.Engine) -> None:
+    (id,) = make_sendable(engine, 10)
+    update_operation(engine, id, send_started_at=database_now(-10.0))
+
+    assert act(engine, reserve.reserve_sendable, 10) == []
+
+
 def test_a_late_mark_of_another_attempt_changes_nothing(engine: sa.Engine) -> None:
     (id,) = make_sendable(engine, 10)
     update_operation(engine, id, attempt=2)
