@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from models.operation import OperationState
 from models.sql import database_now, dicts, in_literals, in_unindexed, unindexed
 from models.store import celery_queues, key_values, pauses
-from models.store import operations as store
 from models.store.celery_queues import Watched
 from models.store.conditions import IS_LIVE, IS_UNSTARTED
+from models.store.operations import gave_way
 from models.store.pauses import Pause
 from models.store.scope import Scope
 from models.stored import document_in, instant_in
@@ -141,12 +141,10 @@ def waiting(connection: sa.Connection, scope: Scope, for_at_least: timedelta) ->
 def overtaken(connection: sa.Connection, scope: Scope, within: timedelta) -> list[Waiting]:
     """Return what newer operations took the place of within so long, by queue; none waits still."""
     is_unsent = operations.c.sent_at.is_(None)
-    of_newer = [operations.c.reason.startswith(one) for one in (store.OVERTAKEN, store.MORE_WAITED)]
     its_own = (
         operations.c.finished_at >= database_now(-within),
         in_unindexed(operations.c.state, {OperationState.SKIPPED}),
-        operations.c.first_started_at.is_(None),
-        sa.or_(*of_newer),
+        gave_way(operations.c),
     )
     return [replace(one, count=0) for one in _by_queue(connection, scope, is_unsent, its_own)]
 

@@ -15,7 +15,7 @@ from models.store.conditions import IS_EXPECTED, IS_LIVE, state_of
 from models.store.notices import findings
 from models.store.notices.alerting import of_findings, told_of
 from models.store.notices.findings import IS_OPEN, Found
-from models.store.operations import MORE_WAITED, OVERTAKEN
+from models.store.operations import gave_way
 from models.store.operations.causes import FACTS, Causes
 from models.store.pauses import was_paused
 from models.tables import action_state, actions, operations
@@ -95,8 +95,7 @@ _WERE_OVERTAKEN = sa.select(_older.c.action_uid).where(
     _older.c.recorded_at < _late(),
     _older.c.recorded_at >= database_now(sa.bindparam("window_s", type_=sa.Float)),
     _older.c.state == OperationState.SKIPPED,
-    _older.c.first_started_at.is_(None),
-    _older.c.reason.startswith(OVERTAKEN) | _older.c.reason.startswith(MORE_WAITED),
+    gave_way(_older.c),
 )
 _RUNS_OR_RAN = sa.exists().where(
     _other.c.action_uid == operations.c.action_uid,

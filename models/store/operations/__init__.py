@@ -37,6 +37,12 @@ MORE_WAITED = "overlap: more than "
 NO_OTHER_ATTEMPT = "no other attempt: "
 
 
+def gave_way(row: Columns) -> sa.ColumnElement[bool]:
+    """Return whether newer operations took the place of a skipped one before it ever started."""
+    reasons = (row["reason"].startswith(one) for one in (OVERTAKEN, MORE_WAITED))
+    return sa.and_(row["first_started_at"].is_(None), sa.or_(*reasons))
+
+
 def is_requested(row: Columns) -> sa.ColumnElement[bool]:
     """Return the condition that a retry or a backfill caused an operation."""
     return in_literals(row["cause"], REQUESTED)
