@@ -13,7 +13,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from models.fingerprint import operation_id
-from models.store import clock_steps, key_values
+from models.store import clock_steps, key_values, tick_work
 from models.store.notices.alerting import NO_ALERTS
 from models.store.tick_work import Found
 from models.tables import action_cursor, actions, installation, missed_spans
@@ -78,6 +78,29 @@ def test_of_two_daemons_one_sets_the_clock_right(engine: sa.Engine, clock: Virtu
     other.join()
 
     assert [one.set_back_s for one in found] == [0.0]
+
+
+def test_a_daemon_frozen_before_it_writes_its_tick_hides_no_clock_that_was_ahead(
+    engine: sa.Engine, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if engine.dialect.name == "sqlite":
+        pytest.skip("on SQLite another daemon waits from the read on")
+    action = make_action(engine, when=EVERY_MINUTE)
+    tick_at(clock, SEVEN + MINUTE)
+    read = tick_work.look
+
+    def read_and_freeze(*asked: Any) -> Found:
+        monkeypatch.undo()
+        found = read(*asked)
+        tick_at(clock, SEVEN + DAY)
+        clock.set(SEVEN + 3 * MINUTE)
+        return found
+
+    monkeypatch.setattr(tick_work, "look", read_and_freeze)
+    tick_at(clock, SEVEN + 2 * MINUTE)
+    tick_at(clock, SEVEN + 4 * MINUTE)
+
+    assert cursor_of(engine, action)["watermark"] == SEVEN + 4 * MINUTE
 
 
 def test_a_paused_action_is_not_filed_again(engine: sa.Engine, clock: VirtualClock) -> None:
