@@ -20,8 +20,8 @@ BUSY = 1_000
 # Of a thousand operations so many failed.
 FAILED = 3
 BATCH = 100_000
-# Of an operation that a worker ended. A colon alone would be a parameter.
-STEPS = '[{"name"\\: "maintenance", "state"\\: "success"}]'
+# Of an operation that a worker ended.
+STEPS = '[["maintenance","success",null,null]]'
 
 
 def measure(stack: Stack, sizes: Sizes) -> list[Figure]:

@@ -40,9 +40,7 @@ INSERT INTO operations (id, small_app_id, action_uid, revision, occurrence_at, s
 SELECT gen_random_uuid(), 1, one.uid, 1, at, 'success', 'schedule',
   'Scheduled action "' || one.name || '"', 'quick', 'execute_scheduled_action_quick',
   one.uid, 1, 1, at, at, at, at, at, at, at, 'quick@worker-1.example.com:123:124',
-  CAST('[{"name":"do_nothing","state":"success",'
-    || '"started_at":"2026-11-23T02:40:00.123456+00:00",'
-    || '"finished_at":"2026-11-23T02:40:00.125456+00:00"}]' AS json),
+  CAST('[["do_nothing","success",1795401600123456,2000]]' AS json),
   1, CAST('{"do_nothing":{}}' AS json)
 FROM (
   SELECT n, statement_timestamp() - make_interval(secs => n * :gap_s) AS at

@@ -4,7 +4,7 @@ A hand or another release may have written it. A plan is then read as `Unreadabl
 quarantines its action; an entry of a list is left out. Other rows are not affected.
 """
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -67,6 +67,28 @@ class StoredList(Json):
         return all(isinstance(one.get(text), str) for text in self.texts)
 
 
+class StoredSteps(StoredList):
+    """The steps of an operation, each stored as a list: the same facts in a third of the bytes.
+
+    The list holds name, state, start, how long it ran (both in microseconds), and an object of the
+    rest, if there is any.
+    """
+
+    cache_ok = True
+
+    def __init__(self) -> None:
+        super().__init__("name", "state")
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        """Return the steps as lists, with their texts escaped."""
+        shown = super().process_bind_param(value, dialect)
+        return shown and [_packed(**one) for one in shown]
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        """Return the steps."""
+        return value and super().process_result_value([*map(_unpacked, value)], dialect)
+
+
 class StoredTexts(Json):
     """A JSON list of texts; other entries are left out."""
 
@@ -98,6 +120,36 @@ class StoredTrust(TypeDecorator[Trust]):
 
 def _shown_in(entry: dict[str, Any]) -> dict[str, Any]:
     return {key: shown(one) if isinstance(one, str) else one for key, one in entry.items()}
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def _packed(
+    name: str | None = None,
+    state: str | None = None,
+    started_at: str | None = None,
+    finished_at: str | None = None,
+    **rest: Any,
+) -> list[Any]:
+    began, ended = map(instant_in, (started_at, finished_at))
+    start = began and (began - _EPOCH) // _MICROSECOND
+    lasted = ended and (ended - (began or _EPOCH)) // _MICROSECOND
+    return [name, state, start, lasted, *([rest] if rest else [])]
+
+
+def _unpacked(stored: Any) -> dict[str, Any] | None:
+    """Return a step; None for a value of another shape."""
+    try:
+        name, state, start, lasted, *rest = stored
+        began = None if start is None else _EPOCH + start * _MICROSECOND
+        ended = None if lasted is None else (began or _EPOCH) + lasted * _MICROSECOND
+        instants = {"started_at": began, "finished_at": ended}
+        known = {key: at.isoformat() for key, at in instants.items() if at is not None}
+        return {"name": name, "state": state, **known, **dict(*rest)}
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def document_in(text: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from models.column_types import (
 from models.notices import NoticeKind
 from models.operation import Cause, OperationState
 from models.roles import Role, TokenKind
-from models.stored import StoredList, StoredPlan, StoredTexts, StoredTrust
+from models.stored import StoredList, StoredPlan, StoredSteps, StoredTexts, StoredTrust
 from runtime.plug_ins import named
 
 metadata = sa.MetaData(
@@ -240,7 +240,7 @@ operations = sa.Table(
     _text("worker", optional=True),
     # What its worker brought with its claim; no list, page or answer shows it.
     _text("secret", optional=True),
-    sa.Column("steps", StoredList("name", "state")),
+    sa.Column("steps", StoredSteps()),
     _line("phase"),
     _line("message"),
     sa.Column("progress", Number("0", "1")),

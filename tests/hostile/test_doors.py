@@ -38,10 +38,10 @@ def test_lists_of_what_was_said_escape_their_texts(name: tuple[str, str]) -> Non
     kind = metadata.tables[name[0]].columns[name[1]].type
 
     assert isinstance(kind, StoredList)
-    stored = kind.process_bind_param(
-        [{"message": HOSTILE, "n": 1}], sa.create_engine("sqlite://").dialect
-    )
-    assert stored == [{"message": SHOWN, "n": 1}]
+    dialect = sa.create_engine("sqlite://").dialect
+    said = {**dict.fromkeys(kind.texts, "a"), "message": HOSTILE, "n": 1}
+    stored = kind.process_bind_param([said], dialect)
+    assert kind.process_result_value(stored, dialect) == [said | {"message": SHOWN}]
 
 
 def logged(**values: object) -> logging.LogRecord:
