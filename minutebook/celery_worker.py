@@ -9,9 +9,9 @@ import threading
 from collections.abc import Callable
 from datetime import datetime
 from math import inf
+from secrets import token_urlsafe
 from time import monotonic
 from typing import Any
-from uuid import uuid4
 
 from celery import Celery, signals
 from celery import Task as CeleryTask
@@ -216,7 +216,7 @@ def _claim(task: Any, message: dict[str, Any], follower: Follower) -> FollowedOp
     said = {
         "attempt": message["attempt"],
         # Random: a take that comes twice is one take.
-        "delivery": uuid4().hex,
+        "delivery": token_urlsafe(12),
         "worker": f"{request.hostname}:{os.getpid()}",
         # Celery repeats a task whose process was killed only if both are set.
         "repeatable": bool(task.acks_late and task.reject_on_worker_lost),

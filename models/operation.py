@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
-from secrets import token_hex
+from secrets import token_urlsafe
 from typing import NamedTuple
 from uuid import UUID
 
@@ -48,8 +48,8 @@ class AttemptKey(NamedTuple):
 
 
 def new_secret() -> str:
-    """Return a secret for a claim."""
-    return token_hex(16)
+    """Return a secret for a claim: 96 random bits, kept with each operation."""
+    return token_urlsafe(12)
 
 
 class Cause(StrEnum):
