@@ -39,6 +39,8 @@ ROOT = Path(__file__).resolve().parent.parent
 STORES = {"postgresql": "PostgreSQL+Redis", "sqlite": "SQLite+Valkey"}
 PATIENCE_S = 600.0
 ANY_TIME = datetime.min.replace(tzinfo=UTC)
+# An installation has its bytecode: pip writes it. Else each process would compile all of ours.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 _numbers = count(1)
 
 
