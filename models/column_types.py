@@ -6,10 +6,9 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.types import TypeDecorator, TypeEngine
+from sqlalchemy.types import TypeDecorator
 
 from runtime.visible import visible_line
 
@@ -22,31 +21,6 @@ _UUID = "-".join("[0-9a-f]" * digits for digits in (8, 4, 4, 4, 12))
 _FIRST, _LAST = "0001-01-02 00:00:00", "9999-12-30 00:00:00"
 DIALECTS = ("sqlite", "postgresql")
 _LARGEST = "1.7976931348623157e308"
-
-
-class _Written:
-    """A type of SQLite with the name that its strict tables know."""
-
-    written = "TEXT"
-
-
-class _Instant(_Written, sqlite.DATETIME):
-    pass
-
-
-class _Json(_Written, sqlite.JSON):
-    pass
-
-
-class _Switch(_Written, sa.Boolean):
-    written = "INTEGER"
-
-
-@compiles(_Instant, "sqlite")
-@compiles(_Json, "sqlite")
-@compiles(_Switch, "sqlite")
-def _strict_name(kind: _Written, _compiler: object, **_kw: object) -> str:
-    return kind.written
 
 
 def _in_utc(value: datetime | None) -> datetime | None:
@@ -62,12 +36,6 @@ class UTCDateTime(TypeDecorator[datetime]):
         "sqlite": f"{{0}} GLOB '{_FORM}' AND datetime(substr({{0}}, 1, 19)) IS substr({{0}}, 1, 19)"
         f" AND {{0}} BETWEEN '{_FIRST}' AND '{_LAST}'"
     }
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Return the text of SQLite, or the instant of PostgreSQL."""
-        if dialect.name == "sqlite":
-            return dialect.type_descriptor(_Instant())  # type: ignore[no-untyped-call]
-        return dialect.type_descriptor(sa.DateTime(timezone=True))
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         """Return the value as the driver wants it."""
@@ -117,7 +85,7 @@ class Number(TypeDecorator[float]):
 class Switch(TypeDecorator[bool]):
     """True or false."""
 
-    impl = sa.Boolean().with_variant(_Switch(), "sqlite")
+    impl = sa.Boolean
     cache_ok = True
     checks: ClassVar[Checks] = {"sqlite": "{0} IN (0, 1)"}
 
@@ -136,7 +104,7 @@ class Json(TypeDecorator[Any]):
     One that is nested too deep for Python, which no store refuses, is None, or empty if `required`.
     """
 
-    impl = sa.JSON(none_as_null=True).with_variant(_Json(none_as_null=True), "sqlite")
+    impl = sa.JSON(none_as_null=True)
     cache_ok = True
 
     def __init__(
@@ -225,15 +193,30 @@ class HyphenatedUuid(TypeDecorator[UUID]):
         return None if dialect.name == "postgresql" else super().result_processor(dialect, coltype)
 
 
+# The names that strict tables of SQLite know. Types of SQLAlchemy's dialect would load it where the
+# database is PostgreSQL.
+@compiles(UTCDateTime, "sqlite")
+@compiles(Json, "sqlite")
+def _written_text(_kind: object, _compiler: object, **_kw: object) -> str:
+    return "TEXT"
+
+
+@compiles(Switch, "sqlite")
+def _written_integer(_kind: object, _compiler: object, **_kw: object) -> str:
+    return "INTEGER"
+
+
 def guard(metadata: sa.MetaData) -> None:
     """Let the database refuse what a column's type does not hold: strict tables, and checks.
 
-    Partial indexes of SQLite get their condition on PostgreSQL, too. That loads both dialects.
+    Partial indexes get their condition. That loads both dialects.
     """
     for table in metadata.tables.values():
         table.dialect_kwargs["sqlite_strict"] = True
         for index in table.indexes:
-            index.dialect_kwargs["postgresql_where"] = index.dialect_kwargs.get("sqlite_where")
+            if "where" in index.info:
+                only = sa.text(index.info["where"])
+                index.dialect_kwargs.update({f"{dialect}_where": only for dialect in DIALECTS})
         for name, dialect, condition in [*_checks_of(table)]:
             check = sa.CheckConstraint(condition, name=name, info={"only": dialect})
             table.append_constraint(check.ddl_if(dialect=dialect))

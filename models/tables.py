@@ -66,8 +66,7 @@ def _flag(name: str) -> sa.Column[bool]:
 
 
 def _partial(name: str, *columns: str, where: str, unique: bool = False) -> sa.Index:
-    only = sa.text(where)
-    return sa.Index(name, *columns, unique=unique, sqlite_where=only)
+    return sa.Index(name, *columns, unique=unique, info={"where": where})
 
 
 def _one_of(column: str, values: Iterable[str]) -> sa.CheckConstraint:

@@ -97,5 +97,5 @@ deliveries = sa.Table(
 
 REFRESHING = naming("refresh")
 SENDING = f"({naming('send_email')} OR {naming('send_execsum')})"
-sa.Index("actions_sending", actions.c.active, sqlite_where=sa.text(SENDING))
-sa.Index("actions_refreshing", actions.c.small_app_id, sqlite_where=sa.text(REFRESHING))
+sa.Index("actions_sending", actions.c.active, info={"where": SENDING})
+sa.Index("actions_refreshing", actions.c.small_app_id, info={"where": REFRESHING})
