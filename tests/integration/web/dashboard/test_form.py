@@ -20,9 +20,15 @@ ZONE = {"timezone": "Europe/Paris"}
 
 
 @pytest.fixture(scope="module")
-def site(share: Callable[..., Web]) -> Web:
-    """A server whose small app may send tasks, of which a worker follows one, and mail Ann."""
-    return with_tasks(share(celery={"tasks": ("shop.*",)}))
+def trusted(share: Callable[..., Web]) -> Web:
+    """A server whose small app may send tasks, and mail Ann."""
+    return share(celery={"tasks": ("shop.*",)})
+
+
+@pytest.fixture
+def site(trusted: Web) -> Web:
+    """The server of all tests, where a worker was seen just now: in ten minutes it is forgotten."""
+    return with_tasks(trusted)
 
 
 def _written(page: Page, *path: str) -> Any:
