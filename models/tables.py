@@ -236,13 +236,14 @@ operations = sa.Table(
     _at("heartbeat_at"),
     _at("finished_at"),
     _at("cancel_requested_at"),
+    # Before texts: behind them, PostgreSQL would fill up to seven bytes.
+    sa.Column("progress", Number("0", "1")),
     _text("worker", optional=True),
     # What its worker brought with its claim; no list, page or answer shows it.
     _text("secret", optional=True),
     sa.Column("steps", StoredSteps()),
     _line("phase"),
     _line("message"),
-    sa.Column("progress", Number("0", "1")),
     sa.Column("processed", LargeNumber),
     sa.Column("total", LargeNumber),
     # Whether what it does now should not be looked at meanwhile; null is no.
