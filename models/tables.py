@@ -150,7 +150,6 @@ revisions = sa.Table(
     # Up to when it decided, and why not further: the next revision, quarantined, deleted.
     _at("ended_at"),
     _text("end_reason", optional=True),
-    sa.Index("revisions_newest", "effective_from"),
 )
 
 action_cursor = sa.Table(
@@ -163,6 +162,7 @@ action_cursor = sa.Table(
     # The last end of its operations, kept for an interval that counts from it.
     _at("ended_at"),
     sa.Index("action_cursor_due", "next_occurrence_at"),
+    sa.Index("action_cursor_ahead", "watermark"),
 )
 
 action_state = sa.Table(

@@ -98,11 +98,8 @@ def _seen(
             found = tick_work.look(connection, at, *spans)
     elif found.gap < timedelta(0):
         clock_steps.begin_events(connection, found.now)
-    now = found.now.isoformat()
-    if not key_values.move_value(connection, key_values.LAST_NOW, found.last, now):
-        # Another daemon's tick came meanwhile: only its `now` may show that its clock was ahead.
-        return _seen(connection, at, spans, longest_gap)
     was_down = downtime.note(connection, first.last_now, found.now, longest_gap)
+    key_values.set_value(connection, key_values.LAST_NOW, found.now.isoformat())
     set_back_s = first.ahead.total_seconds() if first.ahead > CLOCK_WAS_WRONG else 0.0
     return replace(found, set_back_s=set_back_s, was_down=was_down)
 

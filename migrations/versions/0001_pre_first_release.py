@@ -160,7 +160,6 @@ sa.Table(
     at("effective_from", optional=False),
     at("ended_at"),
     text("end_reason", optional=True),
-    sa.Index("revisions_newest", "effective_from"),
 )
 
 sa.Table(
@@ -172,6 +171,7 @@ sa.Table(
     at("effective_from", optional=False),
     at("ended_at"),
     sa.Index("action_cursor_due", "next_occurrence_at"),
+    sa.Index("action_cursor_ahead", "watermark"),
 )
 
 sa.Table(

@@ -37,7 +37,6 @@ from models.tables import (
     findings,
     notices,
     operations,
-    revisions,
     small_apps,
 )
 
@@ -63,10 +62,10 @@ EVERYTHING = Repairs(*[True] * len(Repairs._fields))
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A tick's `now`, the stored one of the last, and its work; `has_events`: of event actions."""
+    """A tick's `now`, the last one's, and its work; `has_events` if event actions exist."""
 
     now: datetime
-    last: str | None
+    last_now: datetime | None
     # How far the newest of what our clock wrote lies ahead of it; negative otherwise.
     ahead: timedelta
     has_due: bool
@@ -84,11 +83,6 @@ class Found:
     brokers_down: frozenset[str] = frozenset()
     # The stored text of `celery_queues`.
     celery_queues: str | None = None
-
-    @property
-    def last_now(self) -> datetime | None:
-        """The last tick's `now`; None if there was none, or if it cannot be read."""
-        return instant_in(self.last)
 
     @property
     def gap(self) -> timedelta:
@@ -123,7 +117,7 @@ def _looking() -> sa.Select[Any]:
     asked: list[Any] = [
         now,
         value_query(LAST_NOW).scalar_subquery(),
-        _last(revisions.c.effective_from),
+        _last(action_cursor.c.watermark),
         _last(operations.c.recorded_at, NEVER_STARTED),
         value_query(KERNEL).scalar_subquery(),
         value_query(TZ_RELEASE).scalar_subquery(),
@@ -189,9 +183,10 @@ def look(
     What is silent for `lease`, or unstarted for `overdue`, has to be repaired.
     """
     asked = {"at": at, "lease_s": lease.total_seconds(), "late_s": -overdue.total_seconds()}
-    now, last, changed, recorded, *rest = connection.execute(_LOOK, asked).one()
+    now, last, decided, recorded, *rest = connection.execute(_LOOK, asked).one()
+    last_now = instant_in(last)
     kernel, tz, celery, due, event_app, unstarted, longest, is_unsent, waits, kinds, *parts = rest
-    written = [instant_in(last), changed]
+    written = [last_now, decided]
     if at is None:
         # These go by the clock, whatever `now` is.
         may_lie_ahead = longest is not None and longest - now > CLOCK_WAS_WRONG
@@ -204,7 +199,7 @@ def look(
     queued = () if unstarted is None else reserve.queued(connection)
     listened = workers.listened_queues(connection, workers.GONE) if queued else frozenset()
     return Found(
-        now, last, ahead, bool(due), event_app is not None,
+        now, last_now, ahead, bool(due), event_app is not None,
         (kernel, tz), repairs, queued, listened, brokers_down=found & BROKERS.keys(),
         celery_queues=celery,
     )  # fmt: skip

@@ -30,6 +30,7 @@ from tests.factories import (
     rows_of,
     spans_of,
     spoil,
+    update_operation,
     waits_for_lock,
 )
 from tests.ticks import DAY, HOUR, LEASE, MINUTE, tick_at
@@ -101,6 +102,18 @@ def test_a_daemon_frozen_before_it_writes_its_tick_hides_no_clock_that_was_ahead
     tick_at(clock, SEVEN + 4 * MINUTE)
 
     assert cursor_of(engine, action)["watermark"] == SEVEN + 4 * MINUTE
+
+
+def test_small_steps_back_add_up(engine: sa.Engine, clock: VirtualClock) -> None:
+    action = make_action(engine, when=EVERY_MINUTE)
+    tick_at(clock, SEVEN)
+    tick_at(clock, SEVEN + 9 * MINUTE)
+    update_operation(engine, rows_of(engine, action)[-1]["id"], state="cancelled")
+
+    for minute in (5, 1):
+        tick_at(clock, SEVEN + minute * MINUTE)
+
+    assert cursor_of(engine, action)["watermark"] == SEVEN + MINUTE
 
 
 def test_a_paused_action_is_not_filed_again(engine: sa.Engine, clock: VirtualClock) -> None:
