@@ -92,7 +92,9 @@ def move_value(connection: sa.Connection, key: str, seen: str | None, value: str
         first = insert_ignoring(connection, installation).values(key=key, value=value)
         added = connection.execute(first.returning(installation.c.key))
         return added.first() is not None
-    moved = sa.update(installation).where(installation.c.key == key, installation.c.value == seen)
+    # As it is: a hand may have written what no store of ours would write.
+    is_seen = sa.type_coerce(installation.c.value, sa.Text) == seen
+    moved = sa.update(installation).where(installation.c.key == key, is_seen)
     return connection.execute(moved.values(value=value)).rowcount == 1
 
 

@@ -17,7 +17,7 @@ from models.store import actions, key_values
 from models.store.operations.start_checks import NotClaimed
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import actions as actions_table
-from models.tables import metadata
+from models.tables import installation, metadata
 from runtime.config import Settings
 from scheduler.changes import Change, change, deletion, editing
 from tests.celery_messages import allowing
@@ -150,6 +150,18 @@ def test_no_fact_of_the_installation_stops_anything(few: Furnished) -> None:
             told[rubbish[:20]] = why
 
     assert not told, "\n".join(f"{one}: {why}" for one, why in told.items())
+
+
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+def test_a_last_tick_that_no_store_would_write_is_replaced(engine: sa.Engine) -> None:
+    run_tick(engine)
+    is_last = installation.c.key == key_values.LAST_NOW
+    raw = sa.literal("a\0b", sa.Text)
+    execute(engine, sa.update(installation).where(is_last).values(value=raw))
+
+    report = run_tick(engine)
+
+    assert act(engine, key_values.instant_value, key_values.LAST_NOW) == report.now
 
 
 MARTIAN = {"cron_rule": "0 7 * * *", "timezone": "Mars/Olympus"}
