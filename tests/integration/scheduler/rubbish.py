@@ -26,13 +26,13 @@ RUBBISH: tuple[str | bytes | None, ...] = (
     "9" * 5_000,
     "Mars/Olympus a\x00b\x1b[31m\u202e\n" + "x" * 9_000,
     '"\\ud800 \\u0000"',
-    '[1, null, {"name": "publish"}, {"state": 3}]',
+    '[1, null, {"name": "publish"}, ["publish", "success", 1e300, null, {"state": 3}]]',
     "1e999",
     b"\xff\x00",
     "{}",
     "[]",
     '{"a": ' + "[" * 1_500 + "]" * 1_500 + "}",
-    '[{"name": "publish", "state": ' + "[" * 1_500 + "]" * 1_500 + "}]",
+    '[["publish", "success", 0, 0, {"details": ' + "[" * 1_500 + "]" * 1_500 + "}]]",
 )
 # A text that no reader parses has no use for more.
 PLAIN = tuple(RUBBISH[number] for number in (0, 1, 2, 4, 5, 9))
