@@ -155,3 +155,17 @@ def test_a_run_that_waited_names_what_held_it_if_it_may(engine: sa.Engine, app: 
     held = f'"long one" ({id})' if app == "default" else "a run of another small app"
     assert state == "skipped"
     assert f": queue quick was busy with {held} since " in (reason or "")
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_run_that_waited_for_one_of_its_action_names_it(engine: sa.Engine) -> None:
+    action = make(engine, policy={"overlap": "queue"})
+    for minutes in (1, 2):
+        run_tick(engine, minutes)
+        claim_as(engine, rows_of(engine, action)[-1]["id"], 1, "tests")
+    for minutes in (3, 4):
+        run_tick(engine, minutes)
+
+    (running, _), (state, reason), *_ = reasons(engine, action)
+    assert (running, state) == ("running", "skipped")
+    assert (reason or "").endswith(f": run {rows_of(engine, action)[0]['id']} was running")
