@@ -8,9 +8,18 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import pytest
-from pydantic import AnyUrl, AwareDatetime, BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    AnyUrl,
+    AwareDatetime,
+    BaseModel,
+    Field,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic_core import PydanticCustomError
 
-from models.problems import problems_of, remedy_of
+from models.problems import problems_of, remedy_of, unknown_keys
 from services.jobs.documents import NewJob
 
 PYDANTICS = re.compile(r"\b(?:should|input|valid|parse|matching)\b", re.IGNORECASE)
@@ -70,3 +79,23 @@ def test_an_unknown_key_of_a_request_names_the_key_that_is_meant() -> None:
     assert said["x"].startswith('is not a known key; known here: "url", "interval_s"')
     assert said["url"].startswith("is required; add")
     assert said["meta"].startswith("write an object in { }")
+
+
+class OfUser(BaseModel, extra="allow"):
+    """The parameters of a step that takes all keys."""
+
+    known: int
+
+
+def test_a_model_of_a_user_may_take_all_keys() -> None:
+    assert unknown_keys(OfUser, {"known": 1, "other": 2}) == []
+
+
+@pytest.mark.parametrize("text", ["write it twice", "Input should be seven"])
+def test_a_validator_of_a_user_has_its_own_words(text: str) -> None:
+    def refuse(_value: object) -> None:
+        raise PydanticCustomError("own", text)
+
+    found = remedies(Annotated[int, AfterValidator(refuse)], [1])
+
+    assert found == ["the value should be seven" if "seven" in text else text]
