@@ -101,6 +101,18 @@ def test_an_action_saved_ahead_of_any_tick_runs_by_the_right_clock(
     assert min(found) > SEVEN + 4 * MINUTE
 
 
+def test_a_revision_that_cannot_be_read_is_passed_over(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    clock.set(SEVEN + DAY)
+    action = make_action(engine, when=HOURLY)
+    execute(engine, sa.text("UPDATE revisions SET plan = '{}'"))
+
+    tick_at(clock, SEVEN + MINUTE)
+
+    assert cursor_of(engine, action)["watermark"] == SEVEN + MINUTE
+
+
 @pytest.mark.parametrize("interval_s", [60, 3_600])
 def test_a_job_added_ahead_keeps_its_grid_and_runs_by_the_right_clock(
     engine: sa.Engine, clock: VirtualClock, settings: Settings, interval_s: int
