@@ -132,7 +132,8 @@ def test_a_command_shows_its_view(
 ) -> None:
     shown = call("--json", *command.split(), *map(filled, arguments))
 
-    app_view()  # made by what needs it: in other rooms, the server
+    # What plug-ins add to the view of an app is made at the first call, else by a server.
+    app_view()
     kind = (kinds(View) | kinds(Listing))[name]
     schema = kind.model_json_schema(mode="serialization", by_alias=True)
     assert shown.code == int(name in ENDS_WITH_1), shown.err
