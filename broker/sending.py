@@ -113,11 +113,11 @@ def _not_paused(engine: sa.Engine, messages: Sequence[Message]) -> Sequence[Mess
     if not messages:
         return ()
     with reading(engine) as connection:
-        left = pauses.not_paused(connection, [one.id for one in messages])
-    paused = [one for one in messages if one.id not in left]
-    if paused:
-        _write(engine, reserve.release_unsent, paused)
-    return [one for one in messages if one.id in left]
+        paused = pauses.paused_among(connection, [one.id for one in messages])
+    if not paused:
+        return messages
+    _write(engine, reserve.release_unsent, [one for one in messages if one.id in paused])
+    return [one for one in messages if one.id not in paused]
 
 
 def send_ended(engine: sa.Engine, ended: EndResult | None) -> None:

@@ -6,7 +6,6 @@ batches (bench_due).
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from operator import itemgetter
 from typing import Any
 
 import sqlalchemy as sa
@@ -40,12 +39,11 @@ class _AsJson(TypeDecorator[Rows]):
             for name in self.names
             if isinstance(kind := self.table.c[name].type, UTCDateTime | StorableText)
         }
-        # Of one name alone, an itemgetter would return no tuple.
-        names, own = self.names, itemgetter(*self.names, self.names[0])
-        rows = [dict(zip(names, own(row), strict=False)) for row in value or ()]
-        for row in rows:
-            row.update({name: of(row[name]) for name, of in stored.items()})
-        return to_json(rows).decode()
+        rows = value or ()
+        columns = {name: [row[name] for row in rows] for name in self.names}
+        columns |= {name: [*map(of, columns[name])] for name, of in stored.items()}
+        each = zip(*columns.values(), strict=True)
+        return to_json([dict(zip(columns, one, strict=True)) for one in each]).decode()
 
 
 class _Given(FunctionElement[Any]):

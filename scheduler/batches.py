@@ -120,7 +120,7 @@ class Batches:
         """
         count, occurrences = 0, 0
         decided: list[Decided] = []
-        plans = {row.action_uid: row.plan for row in rows}
+        plans = ((row.action_uid, row.plan) for row in rows)
         self.ends = ends_for(connection, plans, self.now)
         named = ((row.plan, row.small_app_id) for row in rows)
         self.calendars = calendars_for(connection, named)
@@ -150,12 +150,12 @@ class Batches:
 
     def _closing(self, plan: Plan | UnreadablePlan, small_app_id: int) -> Plan:
         """Return a plan with its calendars: one for all actions that share it."""
-        if not readable(plan).calendars:
-            return readable(plan)
+        plan = readable(plan)
+        if not plan.calendars:
+            return plan
         key = (id(plan), small_app_id)
         if key not in self.closed:
-            calendars = self.calendars.get(small_app_id, {})
-            self.closed[key] = readable(plan).with_calendars(calendars)
+            self.closed[key] = plan.with_calendars(self.calendars.get(small_app_id, {}))
         return self.closed[key]
 
 

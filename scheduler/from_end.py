@@ -1,6 +1,6 @@
 """Decide intervals that count from the end of the last operation; docs/dev/adr/0034."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
@@ -16,12 +16,10 @@ Ends = Mapping[UUID, LastEnd]
 
 
 def ends_for(
-    connection: sa.Connection, plans: Mapping[UUID, object], now: datetime
+    connection: sa.Connection, plans: Iterable[tuple[UUID, object]], now: datetime
 ) -> dict[UUID, LastEnd]:
     """Return the last ends of those of these actions that count from them."""
-    counting = [
-        uid for uid, plan in plans.items() if isinstance(plan, Plan) and plan.from_end is not None
-    ]
+    counting = [uid for uid, plan in plans if isinstance(plan, Plan) and plan.from_end is not None]
     return last_ends(connection, counting, now) if counting else {}
 
 

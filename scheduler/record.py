@@ -29,7 +29,7 @@ from models.worker_kinds import EXECUTE_HEAVY, EXECUTE_QUICK
 from scheduler.decision import OVERTAKEN, Decision, Missed, MissedSpan, Occurrence
 from scheduler.downtime import record_missed
 
-Rows = Sequence[dict[str, Any]]
+Row = dict[str, Any]
 
 
 # A tick makes one of each kind for every due action: as frozen dataclasses they take longer.
@@ -117,11 +117,12 @@ def record(connection: sa.Connection, decided: Sequence[Decided]) -> Recorded:
 
     A duplicate is a no-op.
     """
-    due = [row for one in decided for row in _rows(one, one.decision.due)]
-    missed = [row for one in decided for row in _missed_rows(one)]
+    due = [row for one in decided if one.decision.due for row in _rows(one, one.decision.due)]
+    missed = [row for one in decided if one.decision.missed for row in _missed_rows(one)]
     running = _running_beside(connection, decided)
-    new = record_new(connection, [row for row in due if row["action_uid"] not in running])
-    skipped = record_ended(connection, [*_skipped(due, running)])
+    begun, due = _parted(due, running)
+    new = record_new(connection, due)
+    skipped = record_ended(connection, begun)
     count = record_missed(connection, missed, _span_rows(connection, decided))
     sent = [row for row in due if row["id"] in new]
     uids = {row["action_uid"] for row in sent}
@@ -143,11 +144,20 @@ def _running_beside(connection: sa.Connection, decided: Sequence[Decided]) -> Ma
     return {uid: id for uid, id in running.items() if uid in skipping}
 
 
-def _skipped(due: Rows, running: Mapping[UUID, UUID]) -> Iterator[dict[str, Any]]:
-    for row in due:
-        if row["action_uid"] in running:
-            reason = operations.OVERLAP.format(running[row["action_uid"]])
-            yield {**row, "state": OperationState.SKIPPED.value, "reason": reason}
+def _parted(due: list[Row], running: Mapping[UUID, UUID]) -> tuple[list[Row], list[Row]]:
+    """Return what is skipped beside the runs of its action, as such, and what is not."""
+    if not running:
+        return [], due
+    skipped = [
+        {
+            **row,
+            "state": OperationState.SKIPPED.value,
+            "reason": operations.OVERLAP.format(running[row["action_uid"]]),
+        }
+        for row in due
+        if row["action_uid"] in running
+    ]
+    return skipped, [row for row in due if row["action_uid"] not in running]
 
 
 def advance(connection: sa.Connection, decided: Sequence[Decided]) -> None:
@@ -186,12 +196,11 @@ def _why(one: Decided, missed: Missed) -> str:
 
 def _rows(one: Decided, occurrences: Sequence[Occurrence]) -> Iterator[dict[str, Any]]:
     """Yield occurrences of a decision, all by the clock or all of events, as pending operations."""
-    if not occurrences:
-        return
-    ids, first = [each.id_of(one.action.uid) for each in occurrences], occurrences[0]
-    row = operation_row(one.action, one.plan, ids[0], first.at, _cause(one, first))
-    for id, occurrence in zip(ids, occurrences, strict=True):
-        yield row | {"id": id, "occurrence_at": occurrence.at} | _of_event(occurrence)
+    uid, first = one.action.uid, occurrences[0]
+    row = operation_row(one.action, one.plan, first.id_of(uid), first.at, _cause(one, first))
+    yield row | _of_event(first)
+    for later in occurrences[1:]:
+        yield row | {"id": later.id_of(uid), "occurrence_at": later.at} | _of_event(later)
 
 
 def _cause(one: Decided, occurrence: Occurrence) -> CausedBy:

@@ -6,7 +6,7 @@ The tick reads only plans, never documents: an unknown step, template or recipie
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, cast
 from uuid import UUID
 
@@ -32,7 +32,7 @@ EVERYBODY_ACTIVE = RecipientFilterModel()
 NO_POLICY = PolicyModel()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """An action in the form for tick and claim; spans are positive, instants UTC.
 
@@ -58,10 +58,10 @@ class Plan:
         """Return the plan with other values of its policy."""
         return replace(self, policy=self.policy.model_copy(update=changes))
 
-    @property
+    # Each tick asks these three of each action, and many actions share a plan.
+    @cached_property
     def on_event(self) -> EventRule | None:
         """The only rule of an event action; None for actions due by the clock."""
-        # Asked of each action in each tick: `isinstance` takes a microsecond for models.
         return next((cast("EventRule", one) for one in self.rules if one.is_on_event), None)
 
     @property
@@ -120,7 +120,7 @@ class Plan:
         """What the exceptions of its rules leave out."""
         return tuple(one.closed for one in self.rules if one.closed is not None)
 
-    @property
+    @cached_property
     def calendars(self) -> frozenset[str]:
         """The calendars of the small app that its rules leave out, by name."""
         return frozenset(name for one in self.closed for name in one.calendars)
@@ -161,7 +161,7 @@ class Plan:
         """The interval rule of an action that is due at one; None for other kinds."""
         return next((one for one in self.rules if isinstance(one, RepeatingModel)), None)
 
-    @property
+    @cached_property
     def from_end(self) -> FromEndModel | None:
         """The only rule of an action that counts from the ends of its operations, or None."""
         return next((cast("FromEndModel", one) for one in self.rules if one.is_from_end), None)

@@ -131,12 +131,12 @@ def covering(connection: sa.Connection, operation_id: UUID) -> Pause | None:
     return None if row is None else _pause(row)
 
 
-def not_paused(connection: sa.Connection, ids: Sequence[UUID]) -> set[UUID]:
-    """Return those of `ids` that no pause covers."""
+def paused_among(connection: sa.Connection, ids: Sequence[UUID]) -> set[UUID]:
+    """Return those of `ids` that a pause covers."""
     if connection.execute(sa.select(pauses.c.id).where(IN_FORCE).limit(1)).first() is None:
-        return set(ids)
+        return set()
     among = in_many(connection, operations.c.id, ids)
-    query = sa.select(operations.c.id).where(among, sa.not_(is_paused(operations.c)))
+    query = sa.select(operations.c.id).where(among, is_paused(operations.c))
     return set(connection.execute(query).scalars())
 
 

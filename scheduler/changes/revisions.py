@@ -165,7 +165,7 @@ def next_of(
     They are a tick's own answer: from then on, no tick looks at the action until it is due.
     """
     decisions = DecisionCache(decided)
-    ends = beginning(ends_for(connection, plans, decided), decided)
+    ends = beginning(ends_for(connection, plans.items(), decided), decided)
     return {
         uid: decisions.of(plan, uid, decided, ends).next_occurrence_at
         for uid, plan in plans.items()

@@ -14,24 +14,28 @@ from models.tables import action_cursor, actions
 
 AT_ONCE = 1_000
 
-_COLUMNS = (
-    action_cursor,
+# All that a tick decides by.
+_DECIDED = sa.select(
+    action_cursor.c.action_uid,
+    action_cursor.c.watermark,
     actions.c.small_app_id,
     actions.c.name,
-    actions.c.owner,
     actions.c.plan,
+    actions.c.revision,
+).join(actions, actions.c.uid == action_cursor.c.action_uid)
+_CURSORS = _DECIDED.add_columns(
+    action_cursor.c.next_occurrence_at,
+    action_cursor.c.effective_from,
+    action_cursor.c.ended_at,
+    actions.c.owner,
     actions.c.active,
     actions.c.event,
-    actions.c.revision,
     actions.c.quarantined,
     actions.c.deleted_at,
     actions.c.created_at,
+    actions.c.document,
+    actions.c.document_hash,
 )
-
-
-# Documents can be long: a tick reads none.
-_DECIDED = sa.select(*_COLUMNS).join(actions, actions.c.uid == action_cursor.c.action_uid)
-_CURSORS = _DECIDED.add_columns(actions.c.document, actions.c.document_hash)
 
 
 def claim_due(
@@ -44,8 +48,8 @@ def claim_due(
 ) -> Sequence[sa.Row[Any]]:
     """Return up to `limit` actions with next_occurrence_at <= now, earliest first, locked.
 
-    Actions locked by another process are skipped, or with `skip_locked=False` waited for. Their
-    documents are not read.
+    Actions locked by another process are skipped, or with `skip_locked=False` waited for. Each row
+    has only what a tick decides by.
     """
     due = (
         sa.select(action_cursor.c.action_uid)
