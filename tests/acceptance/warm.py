@@ -114,6 +114,13 @@ class Warm:
             raise RuntimeError("the warm process does not answer")
         return Forked(int(answer), list(command))
 
+    def end(self) -> None:
+        """End the process; what it forked stays."""
+        self._ours.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
 
 @lru_cache(maxsize=1)
 def warm() -> Warm:
@@ -126,7 +133,9 @@ def warm() -> Warm:
         process = subprocess.Popen(
             command, env=environment, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
         )
-    return Warm(ours, process)
+    made = Warm(ours, process)
+    atexit.register(made.end)
+    return made
 
 
 def _serve(channel: socket.socket) -> dict[str, Any]:
