@@ -15,7 +15,7 @@ from cron.recurrent_days import RecurrentMinutes
 from runtime.clock import use_pinned_zones
 from tests.tables import table
 from tests.unit.cron.test_day_modifiers import ZONES
-from tests.unit.cron.work import lines_run
+from tests.work import lines_run
 
 WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 RULES = 200

@@ -10,7 +10,7 @@ from cron import CronSchedule, InvalidRule, in_words, oversized_steps
 from cron.fields import DAY, MINUTE, MONTH, WEEKDAY, Field, flags_of
 from cron.rule import normalised, parse_rule
 from tests.tables import table
-from tests.unit.cron.work import lines_run
+from tests.work import lines_run
 
 REFUSED_FIELDS = table(__file__, "an_error_names_the_field_and_what_to_write")
 REFUSED_RULES = [

@@ -8,7 +8,7 @@ import pytest
 
 from cron import CronSchedule, clock_changes
 from tests.tables import table
-from tests.unit.cron.work import lines_run
+from tests.work import lines_run
 
 FACTS = json.loads(Path(__file__).with_name("facts.json").read_text())
 FIRST = datetime(1970, 1, 1, tzinfo=UTC)
