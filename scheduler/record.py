@@ -120,9 +120,9 @@ def record(connection: sa.Connection, decided: Sequence[Decided]) -> Recorded:
     due = [row for one in decided if one.decision.due for row in _rows(one, one.decision.due)]
     missed = [row for one in decided if one.decision.missed for row in _missed_rows(one)]
     running = _running_beside(connection, decided)
-    begun, due = _parted(due, running)
+    beside, due = _parted(due, running)
     new = record_new(connection, due)
-    skipped = record_ended(connection, begun)
+    skipped = record_ended(connection, beside)
     count = record_missed(connection, missed, _span_rows(connection, decided))
     sent = [row for row in due if row["id"] in new]
     uids = {row["action_uid"] for row in sent}
