@@ -135,7 +135,7 @@ def test_a_save_does_little_for_each_entry_of_the_arguments() -> None:
 
     lines = lines_run(lambda: plan_of(parse(read_json(text), celery=RULES)))
 
-    assert lines < 100 * count
+    assert lines < 60 * count
 
 
 @pytest.mark.parametrize(
